@@ -1,0 +1,1 @@
+"""Batched image operations and what is built from them. Each takes images and a generator, and changes nothing."""

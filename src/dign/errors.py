@@ -1,0 +1,26 @@
+"""What a person did wrong, said in one sentence."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class UserError(ValueError):
+    """Bad input: its message is one sentence that says what is wrong and what to do.
+
+    The command line prints the message and exits with code 2; it never shows a traceback for one.
+    """
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
+    """The error for a name that is not in a registry: it names the nearest known one and lists all."""
+    choices = sorted(known)
+    near = get_close_matches(str(name), choices, n=1)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    return UserError(f"Unknown {kind} '{name}'.{hint} Known: {', '.join(choices)}.")
+
+
+def check_at_least(minimum: float, **values: float) -> None:
+    """Raise a `UserError` that names the first value which is not a finite number of at least `minimum`."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not minimum <= value < float("inf"):
+            raise UserError(f"{name} must be a number of at least {minimum}, not {value!r}.")

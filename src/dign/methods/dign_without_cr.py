@@ -1,0 +1,33 @@
+"""DiGN without consistency regularisation: the paper's ablation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dign.augment.noise import add_diverse_gaussian_noise
+from dign.errors import check_at_least
+from dign.methods.base import Cost, Method
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiGNWithoutCR(Method):
+    """Cross-entropy under noise of diverse levels: L(f(x + d), y), d ~ N(0, s^2 I), s ~ U(0, sigma_max) per image."""
+
+    key = "dign-without-cr"
+    title = "DiGN w/o CR"
+    sees_clean = False
+    published = {"tiny-imagenet": {"sigma_max": 0.6}}
+    cost = Cost(forward=1, backward=1)
+
+    sigma_max: float = 0.2
+
+    def __post_init__(self) -> None:
+        check_at_least(0, sigma_max=self.sigma_max)
+
+    def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
+        return [add_diverse_gaussian_noise(x, self.sigma_max, generator)]
+
+    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+        return {"noisy_cross_entropy": self.cross_entropy(views[0], y)}

@@ -1,0 +1,20 @@
+"""Standard training: empirical risk minimisation, equation (1)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from dign.methods.base import Cost, Method
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standard(Method):
+    """Cross-entropy on the clean batch: L(f(x), y)."""
+
+    key = "standard"
+    title = "Standard"
+    cost = Cost(forward=1, backward=1)
+
+    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+        return {"cross_entropy": self.cross_entropy(clean, y)}
