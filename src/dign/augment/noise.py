@@ -12,9 +12,7 @@ def add_gaussian_noise(x: Tensor, sigma: float | Tensor, generator: torch.Genera
     return x + sigma * noise
 
 
-def add_diverse_gaussian_noise(
-    x: Tensor, sigma_max: float, generator: torch.Generator | None = None
-) -> Tensor:
+def add_diverse_gaussian_noise(x: Tensor, sigma_max: float, generator: torch.Generator | None = None) -> Tensor:
     """x + delta with a noise level of its own for each image: sigma ~ U(0, sigma_max), delta ~ N(0, sigma^2 I)."""
     sigma = sigma_max * torch.rand(len(x), generator=generator, device=x.device, dtype=x.dtype)
     return add_gaussian_noise(x, sigma, generator)
