@@ -1,0 +1,190 @@
+"""What a run is: a checked dataclass whose fields are at once TOML keys and command-line options.
+
+Nothing here imports torch, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from dign.errors import UserError, unknown_name
+
+
+def setting(
+    default: Any, group: str, help: str, *, choices: tuple[str, ...] | None = None, least: float | None = None
+) -> Any:
+    """A field of a configuration, with what its option's help and its check need."""
+    return field(default=default, metadata={"group": group, "help": help, "choices": choices, "least": least})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """One training run. The defaults are the published recipe (`preset = "paper"`)."""
+
+    data: str = setting(MISSING, "What", "digits, cifar10, cifar100, tiny-imagenet, or folder:PATH")
+    method: str = setting("dign", "What", "training method, or a sum of them such as dign+augmix")
+    model: str = setting("resnet18", "What", "architecture: see `dign list models`; timm:NAME for one of timm's")
+    seed: int = setting(0, "What", "seed of everything random in the run", least=0)
+
+    size: int = setting(0, "Data", "resize images to SIZE x SIZE (0: as they are)", least=0)
+    validation: float = setting(0.1, "Data", "fraction of the training images held out for validation", least=0)
+    validation_seed: int = setting(0, "Data", "seed of that split: the same for runs to be compared", least=0)
+
+    epochs: int = setting(150, "Optimisation", "passes over the training images", least=1)
+    batch_size: int = setting(512, "Optimisation", "images per step; a last partial batch is dropped", least=1)
+    lr: float = setting(0.1, "Optimisation", "peak learning rate", least=0)
+    momentum: float = setting(0.9, "Optimisation", "Nesterov momentum of SGD", least=0)
+    weight_decay: float = setting(5e-4, "Optimisation", "weight decay", least=0)
+    schedule: str = setting(
+        "step",
+        "Optimisation",
+        "learning rate over time: x0.1 at each third of the epochs, half a cosine, or up and down linearly",
+        choices=("step", "cosine", "one-cycle", "constant"),
+    )
+    warmup: float = setting(0.2, "Optimisation", "fraction of training that one-cycle spends going up", least=0)
+    label_smoothing: float = setting(0.0, "Optimisation", "label smoothing of every cross-entropy", least=0)
+
+    crop: int = setting(4, "Augmentation", "random crop out of this much zero padding, in pixels (0: none)", least=0)
+    flip: bool = setting(True, "Augmentation", "random horizontal flips")
+    jitter: float = setting(0.25, "Augmentation", "strength of brightness, contrast and saturation jitter", least=0)
+    rotation: float = setting(2.0, "Augmentation", "largest random rotation, in degrees", least=0)
+
+    keep: str = setting(
+        "last",
+        "Outcome",
+        "weights that the run ends with: the last, or the best on validation",
+        choices=("last", "best"),
+    )
+    validate_every: int = setting(5, "Outcome", "epochs between validations (0: only at the end)", least=0)
+    checkpoint_seconds: float = setting(60.0, "Outcome", "seconds between checkpoints", least=0)
+
+    device: str = setting("auto", "Machine", "auto, cpu, cuda, cuda:1, mps, ...")
+    precision: str = setting(
+        "auto", "Machine", "float32 or mixed bfloat16; auto: bf16 on a GPU that has it", choices=("auto", "32", "bf16")
+    )
+    compile: bool = setting(False, "Machine", "compile the model with torch.compile")
+    channels_last: bool = setting(True, "Machine", "channels-last memory layout")
+
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Settings of the methods by name, as in `[settings.dign]`; checked by the methods themselves."""
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(RunConfig)
+        for spec in fields(self):
+            if spec.name == "settings":
+                continue
+            value = coerce(getattr(self, spec.name), hints[spec.name], spec.name)
+            object.__setattr__(self, spec.name, value)
+            check(spec.name, value, spec.metadata["choices"], spec.metadata["least"])
+        if self.validation >= 1:
+            raise UserError(f"validation must be a fraction below 1, not {self.validation}.")
+        if not 0 <= self.label_smoothing < 1 or self.momentum >= 1 or self.warmup > 1:
+            raise UserError("label_smoothing and momentum must be below 1, and warmup at most 1.")
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> RunConfig:
+        """From merged TOML keys and options: `preset` is expanded, unknown keys are refused."""
+        values = dict(values)
+        preset = values.pop("preset", "digits" if values.get("data") == "digits" else "paper")
+        if preset not in PRESETS:
+            raise unknown_name("preset", preset, PRESETS)
+        known = [spec.name for spec in fields(cls)]
+        for key in values:
+            if key not in known:
+                raise unknown_name("setting", key, [*known, "preset"])
+        if "data" not in values:
+            raise UserError("Which data? Name it, as in `dign train cifar10`, or set `data` in the configuration file.")
+        return cls(**{**PRESETS[preset], **values})
+
+    def to_toml(self) -> str:
+        """The resolved configuration; `read_toml` takes it back."""
+        values = asdict(self)
+        tables = values.pop("settings")
+        lines = [f"{key} = {_toml_value(value)}" for key, value in values.items()]
+        for name, table in tables.items():
+            lines += ["", f"[settings.{_toml_value(name)}]"]
+            lines += [f"{key} = {_toml_value(value)}" for key, value in table.items() if value is not None]
+        return "\n".join(lines) + "\n"
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "laptop": {
+        "model": "fastnet",
+        "epochs": 10,
+        "batch_size": 256,
+        "lr": 0.05,
+        "schedule": "one-cycle",
+        "crop": 2,
+        "jitter": 0.0,
+        "rotation": 0.0,
+        "validate_every": 1,
+    },
+    "digits": {
+        "model": "fastnet",
+        "epochs": 30,
+        "batch_size": 64,
+        "lr": 0.02,
+        "schedule": "one-cycle",
+        "crop": 1,
+        "flip": False,
+        "jitter": 0.0,
+        "rotation": 5.0,
+    },
+}
+"""Named starting points: the published recipe, one for a CPU, and one for the embedded digits."""
+
+
+def read_toml(path: Path | str) -> dict[str, Any]:
+    """A configuration file as a mapping; what is wrong with it is said in one sentence."""
+    try:
+        text = Path(path).read_bytes()
+        if len(text) > 1_000_000:
+            raise UserError(f"{path} is no configuration file: it is larger than a megabyte.")
+        return tomllib.loads(text.decode())
+    except OSError as error:
+        raise UserError(f"Cannot read the configuration file {path}: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UserError(f"{path} is not valid TOML: {error}.") from error
+
+
+def coerce(value: Any, kind: Any, name: str) -> Any:
+    """`value` as `kind`: numbers and booleans may come as text from the command line, integers stand for floats."""
+    options = [option for option in get_args(kind) if option is not type(None)]
+    if options and not hasattr(kind, "__origin__"):  # X | None
+        return None if value is None or value == "none" else coerce(value, options[0], name)
+    if getattr(kind, "__origin__", None) is tuple:
+        items = value.split(",") if isinstance(value, str) else value
+        return tuple(coerce(item, options[0], name) for item in items)
+    words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+    if kind is bool and isinstance(value, str) and value.lower() in words:
+        return words[value.lower()]
+    try:
+        if kind is float and isinstance(value, int | float | str) and not isinstance(value, bool):
+            return float(value)
+        if kind is int and (type(value) is int or isinstance(value, str)):
+            return int(value)
+    except ValueError:
+        pass
+    if type(value) is kind:
+        return value
+    wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}.get(kind, str(kind))
+    raise UserError(f"{name} must be {wanted}, not {value!r}.")
+
+
+def check(name: str, value: Any, choices: tuple[str, ...] | None, least: float | None) -> None:
+    if choices and value not in choices:
+        raise unknown_name(name, value, choices)
+    if least is not None and not least <= value < float("inf"):
+        raise UserError(f"{name} must be at least {least}, not {value}.")
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(map(_toml_value, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,65 @@
+"""Architectures by name. Every model takes images in [0,1]: its first layer normalises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import nn
+
+from dign.errors import UserError, unknown_name
+from dign.models.densenet import DenseNet121
+from dign.models.fastnet import FastNet
+from dign.models.normalize import Normalize, channel_statistics
+from dign.models.resnet import ResNet18, wide_resnet18
+
+MODELS: dict[str, Callable[[int, tuple[int, int]], nn.Module]] = {
+    "fastnet": FastNet,
+    "resnet18": ResNet18,
+    "wide_resnet18": wide_resnet18,
+    "densenet121": DenseNet121,
+}
+
+
+def build(
+    name: str,
+    *,
+    classes: int,
+    image_size: tuple[int, int],
+    mean: Sequence[float] = (0.5, 0.5, 0.5),
+    std: Sequence[float] = (0.25, 0.25, 0.25),
+    seed: int = 0,
+) -> nn.Module:
+    """A model from images (N,3,H,W) in [0,1] to logits (N,classes), its initial weights drawn from `seed`.
+
+    `name` is one of `MODELS`, or `timm:NAME` for an architecture of the timm library.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if name.startswith("timm:"):
+            body = _timm_model(name.removeprefix("timm:"), classes)
+        elif name in MODELS:
+            body = MODELS[name](classes, image_size)
+        else:
+            raise unknown_name("model", name, [*MODELS, "timm:NAME"])
+    return nn.Sequential(Normalize(mean, std), body)
+
+
+def _timm_model(name: str, classes: int) -> nn.Module:
+    try:
+        import timm
+    except (ImportError, RuntimeError) as error:
+        raise UserError(
+            f"timm:{name} needs the timm library, which cannot be imported here ({error}): pip install 'dign[timm]'."
+        ) from error
+    if name not in timm.list_models():
+        raise unknown_name("timm model", name, timm.list_models())
+    return timm.create_model(name, num_classes=classes)
+
+
+def count_parameters(model: nn.Module) -> int:
+    """The number of trainable parameters."""
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+__all__ = ["MODELS", "Normalize", "build", "channel_statistics", "count_parameters"]

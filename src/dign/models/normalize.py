@@ -1,0 +1,25 @@
+"""Normalisation as a layer, so that every model takes [0,1] images and its statistics travel with its weights."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+class Normalize(nn.Module):
+    """(x - mean) / std per channel; mean and std are saved with the weights."""
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(mean, dtype=torch.float32).view(-1, 1, 1))
+        self.register_buffer("std", torch.tensor(std, dtype=torch.float32).view(-1, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - self.mean) / self.std
+
+
+def channel_statistics(images: Tensor, most: int = 10_000) -> tuple[list[float], list[float]]:
+    """Mean and standard deviation per channel, in [0,1] units, of up to `most` images spread over uint8 (N,3,H,W)."""
+    chosen = images[:: max(1, len(images) // most)][:most].double() / 255
+    std, mean = torch.std_mean(chosen, dim=(0, 2, 3), correction=0)
+    return mean.tolist(), std.clamp(min=1e-3).tolist()

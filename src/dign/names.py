@@ -1,0 +1,20 @@
+"""Names for help texts and shell completion, which must not wait for torch. A test compares them with the registries."""
+
+METHODS = {
+    "standard": "cross-entropy",
+    "at": "adversarial training (PGD)",
+    "trades": "clean loss plus adversarial consistency",
+    "rse": "fixed Gaussian noise, ensemble at test time",
+    "deepaugment": "images distorted by random networks (Noise2Net)",
+    "augmix": "mixed augmentation chains with Jensen-Shannon consistency",
+    "augmax": "AugMix with adversarial mixing weights",
+    "dign-without-cr": "diverse Gaussian noise, no consistency term",
+    "dign": "diverse Gaussian noise consistency",
+}
+
+MODELS = {
+    "fastnet": "three-stage net for CPUs, widths 32-128-128, 0.5 M parameters",
+    "resnet18": "ResNet-18 for small images, 11.2 M parameters",
+    "wide_resnet18": "ResNet-18 of five times the width, 279 M parameters",
+    "densenet121": "DenseNet-121 at growth rate 12, 1.0 M parameters",
+}
