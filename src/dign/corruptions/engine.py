@@ -1,0 +1,90 @@
+"""`corrupt`: any image tensor in, the same kind of tensor out."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dign.corruptions import noise
+from dign.corruptions.settings import parameters, profile_for
+from dign.corruptions.streams import Streams
+from dign.errors import UserError, unknown_name
+
+Corruption = Callable[[Tensor, Any, Streams], Tensor]
+
+SMALLEST_SIDE = 8
+_CHUNK_VALUES = 64 * 3 * 32 * 32  # what fits in a core's cache with all intermediate results
+
+CORRUPTIONS: dict[str, Corruption] = {
+    "gaussian_noise": noise.gaussian_noise,
+    "shot_noise": noise.shot_noise,
+    "impulse_noise": noise.impulse_noise,
+    "speckle_noise": noise.speckle_noise,
+}
+
+
+def corrupt(
+    images: Tensor, name: str, severity: int, *, profile: str | None = None, seed: int = 0, first: int = 0
+) -> Tensor:
+    """Corrupt images as the published benchmarks do; the result has the type, shape and device of the input.
+
+    images: uint8 or float in [0,1]; (N,3,H,W), (N,1,H,W), or one image (3,H,W) or (1,H,W); sides of at least 8.
+    name: one of `dign.corruptions.NAMES`; severity: 1 to 5, or 0 for the clean images.
+    profile: "cifar", "tiny-imagenet" or "imagenet", the sizes that parameters were published for; by default
+        the one that fits the images.
+    seed, first: image i of the batch is number `first + i` of its data set, and its random numbers are a
+        function of (seed, name, severity, number) alone: batches of any size give the same images.
+
+    The published definition works on 8-bit images and truncates its result to 8 bits. Float images are therefore
+    rounded to 1/255 first, and come back as multiples of 1/255: both types give a model the same input.
+
+    >>> clean = torch.full((2, 3, 32, 32), 128, dtype=torch.uint8)
+    >>> noisy = corrupt(clean, "gaussian_noise", 3)
+    >>> bool((corrupt(clean[1:], "gaussian_noise", 3, first=1) == noisy[1:]).all())
+    True
+    """
+    _check_images(images)
+    if name not in CORRUPTIONS:
+        raise unknown_name("corruption", name, CORRUPTIONS)
+    batch = images if images.dim() == 4 else images[None]
+    height, width = batch.shape[-2:]
+    profile = profile or profile_for(height, width)
+    setting = parameters(name, severity or 1, profile)
+    if severity == 0 and not isinstance(severity, bool):
+        return images.clone()
+    done = [
+        _corrupt_chunk(part, CORRUPTIONS[name], setting, f"{name}/{severity}", seed, first + start)
+        for start, part in _chunks(batch)
+    ]
+    result = torch.cat(done) if done else batch.clone()
+    return result.view(images.shape)
+
+
+def _chunks(batch: Tensor) -> list[tuple[int, Tensor]]:
+    size = max(1, _CHUNK_VALUES // batch[:1].numel()) if len(batch) else 1
+    return [(start, batch[start : start + size]) for start in range(0, len(batch), size)]
+
+
+def _corrupt_chunk(images: Tensor, corruption: Corruption, setting: Any, purpose: str, seed: int, first: int) -> Tensor:
+    indices = torch.arange(first, first + len(images), device=images.device)
+    bytes_in = images if images.dtype == torch.uint8 else images.mul(255).round_().to(torch.uint8)
+    bytes_out = corruption(bytes_in, setting, Streams(seed, f"corruption/{purpose}", indices))
+    assert bytes_out.dtype == torch.uint8 and bytes_out.shape == images.shape
+    return bytes_out if images.dtype == torch.uint8 else bytes_out.to(images.dtype).div_(255)
+
+
+def _check_images(images: Tensor) -> None:
+    if not isinstance(images, Tensor) or not (images.dtype == torch.uint8 or images.is_floating_point()):
+        kind = images.dtype if isinstance(images, Tensor) else type(images).__name__
+        raise UserError(f"Images to corrupt must be a tensor of uint8 or of floats in [0,1], not {kind}.")
+    if images.dim() not in (3, 4) or images.shape[-3] not in (1, 3):
+        raise UserError(
+            f"Images to corrupt must be (N,3,H,W), (N,1,H,W), (3,H,W) or (1,H,W), not {tuple(images.shape)}."
+        )
+    if min(images.shape[-2:]) < SMALLEST_SIDE:
+        raise UserError(f"Images to corrupt need sides of at least {SMALLEST_SIDE}, not {tuple(images.shape[-2:])}.")
+    if images.is_floating_point() and images.numel():
+        low, high = (float(value) for value in torch.aminmax(images.detach()))
+        if not (low >= 0 and high <= 1):  # also true of NaN
+            raise UserError(f"Float images must lie in [0,1], but these reach from {low:g} to {high:g}.")
