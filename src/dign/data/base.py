@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from dign.data.progress import Report
 from dign.errors import UserError
 
 
@@ -30,6 +33,8 @@ class DataSet:
     train: Split
     validation: Split
     test: Split
+    location: str = "memory"
+    """Where the images lie, for a person to read."""
 
     def __post_init__(self) -> None:
         for name in ("train", "validation", "test"):
@@ -41,10 +46,44 @@ class DataSet:
         return tuple(self.train.images.shape[-2:])
 
 
+@dataclass(frozen=True)
+class Official:
+    """What a source holds before a validation split is cut: `validation` only where the source brings its own."""
+
+    classes: tuple[str, ...]
+    train: Split
+    test: Split
+    validation: Split | None = None
+    location: str = "memory"
+
+
+@dataclass(frozen=True)
+class Check:
+    """The outcome of verifying one array: what it was compared with, and whether it agreed."""
+
+    what: str
+    good: bool
+    against: str
+
+
+class Source(Protocol):
+    """A place that images come from. `root` is the cache folder; `origin` a file or folder the user points to."""
+
+    def read(self, root: Path, size: int | None, report: Report) -> Official: ...
+
+    def fetch(self, root: Path, report: Report, origin: Path | None = None) -> str:
+        """Bring the data into the cache unless a sound copy is there; returns a sentence that says what was done."""
+        ...
+
+    def verify(self, root: Path, report: Report) -> list[Check]: ...
+
+
 def _check_split(data: DataSet, name: str, split: Split) -> None:
     images, labels = split.images, split.labels
     if images.dtype != torch.uint8 or images.dim() != 4 or images.shape[1] != 3:
-        raise UserError(f"{data.name}: {name} images must be uint8 (N,3,H,W), not {images.dtype} {tuple(images.shape)}.")
+        raise UserError(
+            f"{data.name}: {name} images must be uint8 (N,3,H,W), not {images.dtype} {tuple(images.shape)}."
+        )
     if len(images) != len(labels):
         raise UserError(f"{data.name}: {len(images)} {name} images but {len(labels)} labels.")
     if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < len(data.classes):

@@ -1,0 +1,37 @@
+"""Data sets: every source gives uint8 images (N,3,H,W), labels, class names, and three splits.
+
+>>> import dign.data
+>>> digits = dign.data.load("digits", size=8)
+>>> len(digits.train), len(digits.validation), len(digits.test), digits.image_size
+(1293, 145, 359, (8, 8))
+
+What needs torch is imported when it is first asked for: listing names stays instant.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dign.data.arrays import from_arrays
+    from dign.data.base import DataSet, Source, Split
+    from dign.data.loading import SOURCES, find_source, load
+    from dign.data.store import cache_root
+
+_HOMES = {
+    "DataSet": "base",
+    "Split": "base",
+    "Source": "base",
+    "SOURCES": "loading",
+    "load": "loading",
+    "find_source": "loading",
+    "cache_root": "store",
+    "from_arrays": "arrays",
+}
+
+__all__ = ["DataSet", "SOURCES", "Source", "Split", "cache_root", "find_source", "from_arrays", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,53 @@
+"""The handwritten digits that ship inside scikit-learn: always there, for a first try and for the tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dign.data.base import Check, Official, Split
+from dign.data.images import resize
+from dign.data.progress import Report
+from dign.data.splits import cut
+from dign.data.store import digest
+
+DEFAULT_SIZE = 16
+TEST_FRACTION = 0.2
+IMAGES_SHA256 = "b41ca9fd335466eee997366c2e6f6bbe0a1b4582afe091fc4eba35f4a254182f"
+LABELS_SHA256 = "8ba4f891220f5e4c9c819638d1602d74b83618f167043c6da52a2a247841ddf0"
+
+
+class Digits:
+    """1 797 grey 8x8 digits with values 0..16, made uint8 with three equal channels, enlarged smoothly.
+
+    They have no official split: a fifth of every class, drawn once and for all, is the test split.
+    """
+
+    def read(self, root: Path, size: int | None, report: Report) -> Official:
+        images, labels = _load()
+        pixels = np.stack(list(resize(images, size or DEFAULT_SIZE)))
+        everything = Split(torch.from_numpy(pixels), torch.from_numpy(labels))
+        train, test = cut(everything, TEST_FRACTION, seed=0, purpose="digits test split")
+        return Official(tuple("0123456789"), train, test, location="scikit-learn (embedded)")
+
+    def fetch(self, root: Path, report: Report, origin: Path | None = None) -> str:
+        return "digits ships with scikit-learn: there is nothing to fetch."
+
+    def verify(self, root: Path, report: Report) -> list[Check]:
+        images, labels = _load()
+        against = "the SHA-256 known to dign"
+        return [
+            Check("images", digest(images[:, 0]) == IMAGES_SHA256, against),
+            Check("labels", digest(labels.astype(np.uint8)) == LABELS_SHA256, against),
+        ]
+
+
+def _load() -> tuple[np.ndarray, np.ndarray]:
+    """Images (1797,3,8,8) uint8 and labels (1797,) int64."""
+    from sklearn.datasets import load_digits
+
+    values, labels = load_digits(return_X_y=True)
+    grey = np.rint(values.reshape(-1, 1, 8, 8) * (255 / 16)).astype(np.uint8)
+    return grey.repeat(3, axis=1), labels.astype(np.int64)

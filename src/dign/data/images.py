@@ -1,0 +1,99 @@
+"""Image files to uint8 arrays, and one way to change their size."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from os import cpu_count
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from dign.errors import UserError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def fit(image: Image.Image, size: int) -> Image.Image:
+    """The middle square of an image, resized to size x size (bicubic, antialiased when it shrinks)."""
+    if image.size == (size, size):
+        return image
+    return ImageOps.fit(image, (size, size), method=Image.Resampling.BICUBIC)
+
+
+def resize(images: np.ndarray, size: int) -> Iterator[np.ndarray]:
+    """Each of (N,3,H,W) as (3,size,size), one at a time."""
+    for image in images:
+        yield _channels_first(fit(Image.fromarray(np.ascontiguousarray(image.transpose(1, 2, 0))), size))
+
+
+def decode(file: bytes | Path, size: int | None = None) -> np.ndarray:
+    """An image file as uint8 (3,H,W): turned upright, greyscale and palettes and CMYK made RGB, alpha put on white.
+
+    Raises a `UserError` that gives the reason, without the name of the file, which the caller knows better.
+    """
+    try:
+        with Image.open(io.BytesIO(file) if isinstance(file, bytes) else file) as image:
+            upright = to_rgb(ImageOps.exif_transpose(image))
+            return _channels_first(upright if size is None else fit(upright, size))
+    except Exception as error:  # image parsers raise whatever they like for a damaged file
+        raise UserError(_reason(error)) from error
+
+
+def upright_size(file: Path) -> tuple[int, int]:
+    """Height and width as `decode` would give them, from the file's header."""
+    try:
+        with Image.open(file) as image:
+            width, height = image.size
+            sideways = image.getexif().get(0x0112, 1) in (5, 6, 7, 8)
+            return (width, height) if sideways else (height, width)
+    except Exception as error:
+        raise UserError(_reason(error)) from error
+
+
+def to_rgb(image: Image.Image) -> Image.Image:
+    """RGB, whatever the mode: 16-bit grey is scaled to 8 bits, transparency lies on white."""
+    if image.mode.startswith("I"):
+        grey = np.asarray(image, dtype=np.float64) / 257
+        image = Image.fromarray(np.clip(np.rint(grey), 0, 255).astype(np.uint8))
+    if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
+        layer = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer)
+    return image.convert("RGB")
+
+
+def in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """work(item) for each, in order, in threads (Pillow lets go of the interpreter lock while it decodes).
+
+    Items are handed out in rounds, so that memory does not grow with their number.
+    """
+    workers = cpu_count() or 1
+    remaining = iter(items)
+    with ThreadPoolExecutor(workers) as pool:
+        while batch := list(islice(remaining, 64 * workers)):
+            yield from pool.map(work, batch)
+
+
+def printable(text: object) -> str:
+    """A name from a file system as it may be shown: what is no printable character becomes U+FFFD."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in str(text))
+
+
+def common_size(sizes: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    """The one size that all have, or None."""
+    return sizes[0] if len(set(sizes)) == 1 else None
+
+
+def _channels_first(image: Image.Image) -> np.ndarray:
+    return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, Image.UnidentifiedImageError):
+        return "it is not an image in a known format"
+    return printable(str(error).rstrip(".")) or type(error).__name__

@@ -1,0 +1,64 @@
+"""`load`: a name in, a data set with three splits out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dign.data.base import DataSet, Source
+from dign.data.cifar import CIFAR10, CIFAR100
+from dign.data.digits import Digits
+from dign.data.names import FOLDER_PREFIX
+from dign.data.progress import Report, TerminalBar
+from dign.data.splits import cut
+from dign.data.store import cache_root
+from dign.errors import UserError, unknown_name
+
+SOURCES: dict[str, Source] = {
+    "digits": Digits(),
+    "cifar10": CIFAR10,
+    "cifar100": CIFAR100,
+}
+"""The named sources; `folder:PATH` is made by `find_source`."""
+
+LARGEST_SIZE = 4096
+
+
+def find_source(name: str) -> Source:
+    """The source of a name, or of `folder:PATH`."""
+    if name not in SOURCES:
+        raise unknown_name("data set", name, [*SOURCES, f"{FOLDER_PREFIX}PATH"])
+    return SOURCES[name]
+
+
+def load(
+    name: str,
+    *,
+    size: int | None = None,
+    validation: float = 0.1,
+    validation_seed: int = 0,
+    root: Path | str | None = None,
+    progress: Report | None = None,
+) -> DataSet:
+    """The data set `name`, with `validation` (a fraction) of its training images cut off, the same for a same seed.
+
+    `size` resizes every image to size x size, once. `root` is the cache folder (default: `cache_root()`).
+    `progress` is told (what, done, total); by default a bar is drawn where standard error is a terminal.
+
+    A source with a validation split of its own (`folder:` with val/ beside test/) keeps it, and nothing is cut.
+    """
+    _check(size, validation)
+    source = find_source(name)
+    with TerminalBar() as bar:
+        official = source.read(Path(root) if root else cache_root(), size, progress or bar)
+    if official.validation is not None:
+        train, held_out = official.train, official.validation
+    else:
+        train, held_out = cut(official.train, validation, validation_seed, "validation split")
+    return DataSet(name, official.classes, train, held_out, official.test, official.location)
+
+
+def _check(size: int | None, validation: float) -> None:
+    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= LARGEST_SIZE):
+        raise UserError(f"size must be a whole number of pixels from 1 to {LARGEST_SIZE}, not {size!r}.")
+    if isinstance(validation, bool) or not isinstance(validation, int | float) or not 0 <= validation < 1:
+        raise UserError(f"validation must be a fraction of at least 0 and below 1, not {validation!r}.")

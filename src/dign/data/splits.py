@@ -1,0 +1,45 @@
+"""Cutting a split off another: stratified, seeded, the same for ever."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from dign.data.base import Split
+from dign.errors import UserError
+from dign.seeds import make_generator
+
+
+def stratified(labels: Tensor, fraction: float, seed: int, purpose: str) -> tuple[Tensor, Tensor]:
+    """Indices (kept, cut), both rising, with `fraction` of every class in `cut`.
+
+    A class of n images gives round(fraction n) of them, at least one where it has two or more, and always keeps
+    one. The draw of a class depends on (seed, purpose, class) alone, not on the other classes.
+    """
+    if not 0 <= fraction < 1:
+        raise UserError(f"The fraction of images to split off must be at least 0 and below 1, not {fraction}.")
+    is_cut = torch.zeros(len(labels), dtype=torch.bool)
+    for label in labels.unique().tolist():
+        members = (labels == label).nonzero().flatten()
+        order = torch.randperm(len(members), generator=make_generator(seed, purpose, label))
+        is_cut[members[order[: _share(len(members), fraction)]]] = True
+    return (~is_cut).nonzero().flatten(), is_cut.nonzero().flatten()
+
+
+def cut(split: Split, fraction: float, seed: int, purpose: str) -> tuple[Split, Split]:
+    """The two parts of a split; with fraction 0 the first is the split itself, uncopied."""
+    kept, taken = stratified(split.labels, fraction, seed, purpose)
+    rest = split if len(taken) == 0 else select(split, kept)
+    return rest, select(split, taken)
+
+
+def select(split: Split, index: Tensor) -> Split:
+    return Split(split.images[index], split.labels[index])
+
+
+def _share(count: int, fraction: float) -> int:
+    if fraction == 0:
+        return 0
+    return min(max(math.floor(fraction * count + 0.5), 1), count - 1)
