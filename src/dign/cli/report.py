@@ -1,0 +1,96 @@
+"""`dign report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+    from dign.report.tables import Table
+
+FORMATS = ("html", "markdown", "csv", "latex")
+
+
+@click.command("report", short_help="Show results: a page, tables, a picture.")
+@click.argument("runs", nargs=-1, type=click.Path())
+@click.option("--out", type=click.Path(), help="file to write (default: report.html; tables go to the terminal)")
+@click.option("--format", "format_", type=click.Choice(FORMATS), help="default: what the ending of --out says, or html")
+@click.option("--compare", nargs=2, type=click.Path(), metavar="A B", help="compare two results, one method each")
+@click.option("--data", help="take only the runs of this data set")
+@click.option("--figure", type=click.Path(), help="also draw accuracy and calibration under noise as a PNG picture")
+@click.option("--quiet", "-q", is_flag=True, help="no table in the terminal")
+def command(
+    runs: tuple[str, ...],
+    out: str | None,
+    format_: str | None,
+    compare: tuple[str, str] | None,
+    data: str | None,
+    figure: str | None,
+    quiet: bool,
+) -> None:
+    """Report on RUNS: evaluated run folders, or folders that contain them.
+
+    Runs that differ in their seed alone are averaged. The page is one file that opens from disk without a
+    network. CSV into a path without an ending gives one file per table.
+
+    \b
+    Examples:
+      dign report runs/standard runs/dign --out report.html
+      dign report runs --format latex --out tables.tex
+      dign report runs --format markdown
+      dign report --compare runs/dign-a runs/dign-b --out compare.html
+      dign report runs --out report.html --figure result.png
+    """
+    from rich.console import Console
+
+    from dign.errors import UserError
+    from dign.report.make import comparison_of, report_text, study_of, write_report
+    from dign.report.tables import summary_table
+
+    if bool(runs) == bool(compare):
+        raise UserError("Give the run folders to report on, as in `dign report runs/a runs/b`, or --compare A B.")
+    format_ = format_ or _format_of(out)
+    study = comparison_of(*compare) if compare else study_of(runs, data)
+    for warning in study.warnings:
+        click.echo(f"dign: warning: {warning}", err=True)
+    if out is None and format_ != "html":
+        click.echo(report_text(study, format_), nl=False)
+        written = []
+    else:
+        written = write_report(study, Path(out or "report.html"), format_)
+        if not quiet:
+            Console().print(terminal_table(summary_table(study)))
+    if figure:
+        from dign.report.figures import draw_figure
+
+        written.append(draw_figure(study, Path(figure)))
+    for path in written:
+        click.echo(f"Wrote {path}", err=True)
+
+
+def _format_of(out: str | None) -> str:
+    endings = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
+    return endings.get(Path(out).suffix.lower() if out else "", "html")
+
+
+def terminal_table(table: Table) -> RichTable:
+    """The table for a terminal; names are plain text, whatever marks they contain."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    shown = RichTable(box=box.SIMPLE_HEAD, title=Text(table.title), title_justify="left", pad_edge=False)
+    shown.add_column(Text(table.corner))
+    for column in table.columns:
+        shown.add_column(Text(column.label), justify="right" if column.numeric else "left")
+    for section in table.sections:
+        if section.heading:
+            shown.add_row(Text(section.heading, style="italic"))
+        for row in section.rows:
+            cells = [Text(cell.plain, style="bold" if cell.best else "") for cell in row.cells]
+            shown.add_row(Text(row.label), *cells)
+    return shown

@@ -1,0 +1,203 @@
+"""Run folders in, checked runs out; nothing in a file is trusted, and nothing broken is skipped silently."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dign.errors import UserError
+from dign.metrics import Calibration
+from dign.report.schema import BrokenResults, check_results, clean_text
+
+RESULTS = "results.json"
+RUN_FILES = (RESULTS, "config.toml", "run.json", "metrics.jsonl")
+"""A folder that holds one of these is a run."""
+MAX_DEPTH = 4
+MAX_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class Corruption:
+    """One corruption's results: `severities` maps 1..5 to the counts of that condition."""
+
+    family: str
+    severities: dict[int, Calibration]
+
+    @cached_property
+    def accuracies(self) -> dict[int, float]:
+        """Accuracy in percent per severity."""
+        return {severity: condition.compute().accuracy for severity, condition in self.severities.items()}
+
+    @property
+    def accuracy(self) -> float:
+        """Mean accuracy over the severities, in percent."""
+        return sum(self.accuracies.values()) / len(self.accuracies)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run folder, read and checked."""
+
+    folder: Path
+    name: str
+    method: str
+    title: str
+    model: str
+    data: str
+    seed: int
+    parameters: int | None
+    evaluation: dict[str, Any]
+    clean: Calibration
+    corruptions: dict[str, Corruption]
+    summary: dict[str, Any]
+    config: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
+    metrics: list[dict[str, Any]] = field(default_factory=list)
+    landscape: dict[str, Any] | None = None
+    examples: dict[str, Any] | None = None
+
+
+def load_runs(paths: Iterable[Path | str]) -> tuple[list[Run], list[str]]:
+    """The runs in `paths` (run folders, or folders that contain run folders) and warnings about what was skipped.
+
+    A single broken run is an error; among several it is named in a warning.
+    """
+    folders = _unique(folder for path in paths for folder in find_run_folders(Path(path)))
+    runs: list[Run] = []
+    problems: list[str] = []
+    for folder in folders:
+        notes: list[str] = []
+        try:
+            runs.append(load_run(folder, notes))
+        except UserError as error:
+            problems.append(str(error))
+        problems += notes
+    if not runs:
+        others = f" ({len(folders)} run folders were found, none of them usable.)" if len(folders) > 1 else ""
+        raise UserError(problems[0] + others)
+    return runs, problems
+
+
+def find_run_folders(path: Path) -> list[Path]:
+    """`path` itself if it is a run folder, else the run folders inside it, in the order of their names."""
+    if not path.is_dir():
+        raise UserError(f"There is no run folder '{clean_text(path)}': give the folder that `dign train --out` made.")
+    if any((path / name).is_file() for name in RUN_FILES):
+        return [path]
+    found: list[Path] = []
+    for parent, children, files in os.walk(path):
+        children[:] = sorted(child for child in children if not child.startswith("."))
+        folder = Path(parent)
+        if any(name in files for name in RUN_FILES):
+            found.append(folder)
+            children.clear()
+        elif len(folder.relative_to(path).parts) >= MAX_DEPTH:
+            children.clear()
+    if not found:
+        raise UserError(f"The folder '{clean_text(path)}' holds no run: none of its folders has a {RESULTS}.")
+    return found
+
+
+def load_run(folder: Path, notes: list[str] | None = None) -> Run:
+    """Read one run folder; what is wrong with its optional files is added to `notes`."""
+    notes = [] if notes is None else notes
+    results = _read_results(folder)
+    run = results["run"]
+    parameters = run.get("parameters")
+    return Run(
+        folder=folder,
+        **{key: clean_text(run[key]) for key in ("name", "method", "title", "model", "data")},
+        seed=run["seed"],
+        parameters=parameters if isinstance(parameters, int) else None,
+        evaluation=results["evaluation"],
+        clean=Calibration.from_state(results["clean"]["bins"]),
+        corruptions={clean_text(name): _corruption(value) for name, value in results["corruptions"].items()},
+        summary=results["summary"],
+        config=flatten(_optional(folder / "config.toml", tomllib.loads, notes, {})),
+        details=_optional(folder / "run.json", _object, notes, {}),
+        metrics=_optional(folder / "metrics.jsonl", _json_lines, notes, []),
+        landscape=_optional(folder / "landscape.json", _object, notes, None),
+        examples=_optional(folder / "examples.json", _object, notes, None),
+    )
+
+
+def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one, with dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, dict):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def _corruption(value: dict[str, Any]) -> Corruption:
+    conditions = sorted((int(key), condition) for key, condition in value["severities"].items())
+    return Corruption(clean_text(value["family"]), {key: Calibration.from_state(c["bins"]) for key, c in conditions})
+
+
+def _read_results(folder: Path) -> dict[str, Any]:
+    path = folder / RESULTS
+    name = clean_text(folder)
+    if not path.is_file():
+        raise UserError(f"The run folder '{name}' has no {RESULTS}: make it with `dign evaluate {name}`.")
+    try:
+        return check_results(_parse(_read_text(path)))
+    except (BrokenResults, OSError, ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, BrokenResults) else f"it cannot be read ({clean_text(error)})"
+        hint = f"make it again with `dign evaluate {name}`"
+        raise UserError(f"The {RESULTS} of run folder '{name}' is broken: {reason}; {hint}.") from error
+
+
+def _read_text(path: Path) -> str:
+    if path.stat().st_size > MAX_BYTES:
+        raise ValueError(f"it is larger than {MAX_BYTES // 2**20} MB")
+    return path.read_text(encoding="utf-8")
+
+
+def _parse(text: str) -> Any:
+    def refuse(constant: str) -> Any:
+        raise ValueError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def _object(text: str) -> dict[str, Any]:
+    value = _parse(text)
+    if not isinstance(value, dict):
+        raise ValueError("it is not a JSON object")
+    return value
+
+
+def _json_lines(text: str) -> list[dict[str, Any]]:
+    """Every complete record; the last line may be half written by a run that still goes on."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    records = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            records.append(_object(line))
+        except ValueError as error:
+            if number < len(lines):
+                raise ValueError(f"line {number}: {error}") from error
+    return records
+
+
+def _optional(path: Path, parse: Any, notes: list[str], default: Any) -> Any:
+    if not path.is_file():
+        return default
+    try:
+        return parse(_read_text(path))
+    except (OSError, ValueError, RecursionError) as error:
+        notes.append(f"'{clean_text(path)}' cannot be read and is left out ({clean_text(error)}).")
+        return default
+
+
+def _unique(folders: Iterable[Path]) -> list[Path]:
+    return list({folder.resolve(): folder for folder in folders}.values())

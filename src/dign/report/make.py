@@ -1,0 +1,79 @@
+"""From paths to a written report: what the command does, for use from Python too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from dign.errors import UserError
+from dign.files import write_text
+from dign.report.formats import WRITERS, to_csv_layout
+from dign.report.load import Run, load_runs
+from dign.report.page import build_page
+from dign.report.schema import clean_text
+from dign.report.study import Group, Study, make_study
+from dign.report.tables import all_tables
+
+FORMATS = ("html", *WRITERS)
+
+
+def study_of(paths: Sequence[Path | str], data: str | None = None) -> Study:
+    """The study of the runs in `paths`; `data` keeps those of one data set."""
+    runs, warnings = load_runs(paths)
+    if data is not None:
+        known = sorted({run.data for run in runs})
+        runs = [run for run in runs if run.data == data]
+        if not runs:
+            raise UserError(f"None of these runs is of the data set '{clean_text(data)}': there is {', '.join(known)}.")
+    return make_study(runs, warnings)
+
+
+def comparison_of(first: Path | str, second: Path | str) -> Study:
+    """Two sides, each a run or a folder of runs of one method, under names that tell them apart."""
+    sides = [load_runs([path]) for path in (first, second)]
+    study = make_study([run for runs, _ in sides for run in runs], [note for _, notes in sides for note in notes])
+    groups = [_side(path, runs) for path, (runs, _) in zip((first, second), sides, strict=True)]
+    if groups[0].label == groups[1].label:
+        names = _names_apart(Path(first), Path(second))
+        groups = [replace(g, label=f"{g.label} [{clean_text(n)}]") for g, n in zip(groups, names, strict=True)]
+        groups[1] = replace(groups[1], slot=groups[0].slot + 3)
+    notes = [note for note in study.warnings if "each run is shown alone" not in note]
+    return Study(study.data, tuple(groups), notes)
+
+
+def _side(path: Path | str, runs: list[Run]) -> Group:
+    groups = make_study(runs).groups
+    if len(groups) > 1:
+        raise UserError(
+            f"'{clean_text(path)}' holds several methods ({', '.join(g.label for g in groups)}): "
+            f"compare folders with one method each, or leave --compare out to see all in one report."
+        )
+    return groups[0]
+
+
+def _names_apart(first: Path, second: Path) -> tuple[str, str]:
+    """The last part of the two paths in which they differ."""
+    a, b = first.resolve().parts, second.resolve().parts
+    for one, other in zip(reversed(a), reversed(b), strict=False):
+        if one != other:
+            return one, other
+    return str(first), str(second)
+
+
+def write_report(study: Study, out: Path, format: str = "html") -> list[Path]:
+    """Write the report; as CSV into a path without suffix, one file per table. Returns the files written."""
+    if format == "csv" and not out.suffix:
+        tables = all_tables(study)
+        paths = [out / f"{table.key}.csv" for table in tables]
+        for table, path in zip(tables, paths, strict=True):
+            write_text(path, to_csv_layout(table))
+        return paths
+    if out.is_dir():
+        raise UserError(f"'{clean_text(out)}' is a folder: give the file that the report goes to.")
+    write_text(out, report_text(study, format))
+    return [out]
+
+
+def report_text(study: Study, format: str) -> str:
+    return build_page(study) if format == "html" else WRITERS[format](all_tables(study))

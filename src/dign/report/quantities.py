@@ -1,0 +1,98 @@
+"""What a report measures of a run: each quantity has a name, a direction and a way to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dign.report.load import Run
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number that every run has, or has not (`read` gives None)."""
+
+    key: str
+    label: str
+    """As the paper's tables call it."""
+    help: str
+    higher_is_better: bool
+    read: Callable[[Run], float | None]
+
+    @property
+    def arrow(self) -> str:
+        return "↑" if self.higher_is_better else "↓"
+
+
+def _summary(key: str) -> Callable[[Run], float | None]:
+    return lambda run: run.summary.get(key)
+
+
+def _pooled(where: str, score: str) -> Callable[[Run], float | None]:
+    return lambda run: (run.summary["calibration"].get(where) or {}).get(score)
+
+
+CLEAN_ACCURACY = Quantity(
+    "clean_accuracy", "Clean acc.", "Accuracy on the clean test images, in percent.", True, _summary("clean_accuracy")
+)
+MCA_N = Quantity(
+    "mca_n",
+    "mCA-N",
+    "Mean accuracy over impulse, shot and speckle noise and their severities, in percent.",
+    True,
+    _summary("mca_n"),
+)
+MCA = Quantity(
+    "mca",
+    "mCA",
+    "Mean accuracy over all corruptions but Gaussian noise and their severities, in percent.",
+    True,
+    _summary("mca"),
+)
+
+_SCORES = {
+    "rmse": ("RMSE", "Root mean square gap between confidence and accuracy, in percent", False),
+    "ece": ("ECE", "Expected calibration error: mean gap between confidence and accuracy, in percent", False),
+    "oe": ("OE", "Overconfidence error: the gap where confidence is above accuracy, in percent", False),
+    "sharpness": ("SH", "Sharpness: 1 / standard deviation of the confidence inside a bin", True),
+}
+_PLACES = {
+    "clean": ("Clean {}", "clean images"),
+    "noise": ("Corrupt {}-N", "impulse, shot and speckle noise pooled"),
+    "all": ("Corrupt {}", "all corruptions but Gaussian noise pooled"),
+}
+CALIBRATION: dict[tuple[str, str], Quantity] = {
+    (place, score): Quantity(
+        f"{place}_{score}", pattern.format(name), f"{text}; {what}.", higher, _pooled(place, score)
+    )
+    for place, (pattern, what) in _PLACES.items()
+    for score, (name, text, higher) in _SCORES.items()
+}
+
+
+def corruption_title(name: str) -> str:
+    """`shot_noise` as 'Shot Noise', `jpeg_compression` as 'JPEG Compression'."""
+    return name.replace("_", " ").title().replace("Jpeg", "JPEG")
+
+
+def corruption_accuracy(name: str) -> Quantity:
+    def read(run: Run) -> float | None:
+        corruption = run.corruptions.get(name)
+        return corruption.accuracy if corruption else None
+
+    title = corruption_title(name)
+    return Quantity(name, title, f"Accuracy under {title.lower()}, mean over severities, in percent.", True, read)
+
+
+def severity_accuracy(severity: int, names: tuple[str, ...], label: str) -> Quantity:
+    """Mean accuracy over the corruptions `names` at one severity; severity 0 is clean."""
+
+    def read(run: Run) -> float | None:
+        if severity == 0:
+            return run.summary["clean_accuracy"]
+        found = [run.corruptions[name].accuracies.get(severity) for name in names if name in run.corruptions]
+        present = [accuracy for accuracy in found if accuracy is not None]
+        return sum(present) / len(present) if present else None
+
+    text = "clean" if severity == 0 else f"severity {severity}"
+    return Quantity(f"severity_{severity}", text.capitalize(), f"Accuracy at {text}, mean over {label}.", True, read)
