@@ -52,20 +52,27 @@ def from_arrays(
 
 
 def _split(name: str, what: str, images: Images, labels: object) -> Split:
-    pixels = _to_uint8(name, what, torch.as_tensor(images).detach().cpu())
+    pixels = _to_uint8(name, what, _tensor(name, what, images))
     if pixels.dim() == 3:
         pixels = pixels.unsqueeze(1)
     if pixels.dim() == 4 and pixels.shape[1] not in (1, 3) and pixels.shape[3] in (1, 3):
         pixels = pixels.permute(0, 3, 1, 2)
     if pixels.dim() != 4 or pixels.shape[1] not in (1, 3) or 0 in pixels.shape:
-        raise UserError(f"{name}: {what} must be (N,3,H,W) or (N,H,W,3) and not empty, not {tuple(images.shape)}.")
-    numbers = torch.as_tensor(labels).detach().cpu()
+        raise UserError(f"{name}: {what} must be (N,3,H,W) or (N,H,W,3) and not empty, not {tuple(pixels.shape)}.")
+    numbers = _tensor(name, f"labels of {what}", labels)
     if numbers.shape != pixels.shape[:1] or numbers.is_floating_point() or numbers.is_complex():
         raise UserError(
             f"{name}: {what} need one whole number each as labels, ({len(pixels)},), "
             f"not {numbers.dtype} {tuple(numbers.shape)}."
         )
     return Split(pixels.expand(-1, 3, -1, -1).contiguous(), numbers.long())
+
+
+def _tensor(name: str, what: str, values: object) -> Tensor:
+    try:
+        return torch.as_tensor(values).detach().cpu()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UserError(f"{name}: the {what} are not an array of numbers ({error}).") from error
 
 
 def _to_uint8(name: str, what: str, pixels: Tensor) -> Tensor:

@@ -56,7 +56,7 @@ class Cifar(StoredSource):
         names = [self.folder, self.archive.file, *([NPM_FILE] if self.npm else [])]
         return [root / name for name in names]
 
-    def build(self, origin: Path, target: Path, report: Report) -> None:
+    def build(self, origin: Path, target: Path, report: Report, taken_from: str) -> None:
         files = self._read_files(origin, report)
         if self.npm and "train_lables.json" in files:
             arrays, classes = _from_npm(files, origin), CIFAR10_CLASSES
@@ -65,7 +65,7 @@ class Cifar(StoredSource):
         for check in self._compare(arrays):
             if not check.good:
                 raise UserError(f"{origin}: the {check.what} differ from {check.against}; fetch the file again.")
-        with new_store(target, name=self.name, classes=classes, origin=str(origin)) as writer:
+        with new_store(target, name=self.name, classes=classes, origin=taken_from) as writer:
             for split in ("train", "test"):
                 labels = arrays[f"{split} labels"]
                 writer.write_split(split, [arrays[f"{split} images"]], labels, (32, 32))
@@ -73,7 +73,7 @@ class Cifar(StoredSource):
     def download(self, root: Path, target: Path, report: Report) -> str:
         try:
             with download_file(self.archive, root, report) as file:
-                self.build(file, target, report)
+                self.build(file, target, report, self.archive.url)
             return self.archive.url
         except UserError as error:
             if not self.npm:
@@ -82,12 +82,13 @@ class Cifar(StoredSource):
             return self._download_from_npm(root, target, report, error)
 
     def _download_from_npm(self, root: Path, target: Path, report: Report, first: UserError) -> str:
+        taken_from = f"the npm package {NPM_PACKAGE}"
         try:
             with fetch_npm_package(NPM_PACKAGE, NPM_FILE, NPM_BYTES, root, report) as file:
-                self.build(file, target, report)
+                self.build(file, target, report, taken_from)
         except UserError as error:
             raise UserError(f"{first} {error} Put {self.placing} into {root} by hand.") from error
-        return f"the npm package {NPM_PACKAGE}"
+        return taken_from
 
     def checks(self, store: Store, report: Report) -> list[Check]:
         recorded = store.verify(report)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import islice
 from os import cpu_count
 from pathlib import Path
@@ -14,6 +15,8 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from dign.errors import UserError
+
+FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM", "JPEG2000", "AVIF", "MPO")
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -38,7 +41,11 @@ def decode(file: bytes | Path, size: int | None = None) -> np.ndarray:
     Raises a `UserError` that gives the reason, without the name of the file, which the caller knows better.
     """
     try:
-        with Image.open(io.BytesIO(file) if isinstance(file, bytes) else file) as image:
+        with _open(file) as image:
+            if size is not None:
+                image.draft(
+                    None, (2 * size, 2 * size)
+                )  # a JPEG far larger than needed is decoded at a half, a quarter...
             upright = to_rgb(ImageOps.exif_transpose(image))
             return _channels_first(upright if size is None else fit(upright, size))
     except Exception as error:  # image parsers raise whatever they like for a damaged file
@@ -48,12 +55,23 @@ def decode(file: bytes | Path, size: int | None = None) -> np.ndarray:
 def upright_size(file: Path) -> tuple[int, int]:
     """Height and width as `decode` would give them, from the file's header."""
     try:
-        with Image.open(file) as image:
+        with _open(file) as image:
             width, height = image.size
             sideways = image.getexif().get(0x0112, 1) in (5, 6, 7, 8)
             return (width, height) if sideways else (height, width)
     except Exception as error:
         raise UserError(_reason(error)) from error
+
+
+@cache
+def _formats() -> tuple[str, ...]:
+    """The formats that are tried: pictures only, none that would start another program (as EPS does)."""
+    Image.init()
+    return tuple(name for name in FORMATS if name in Image.OPEN)
+
+
+def _open(file: bytes | Path) -> Image.Image:
+    return Image.open(io.BytesIO(file) if isinstance(file, bytes) else file, formats=_formats())
 
 
 def to_rgb(image: Image.Image) -> Image.Image:

@@ -7,16 +7,19 @@ from pathlib import Path
 from dign.data.base import DataSet, Source
 from dign.data.cifar import CIFAR10, CIFAR100
 from dign.data.digits import Digits
+from dign.data.folder import Folder
 from dign.data.names import FOLDER_PREFIX
 from dign.data.progress import Report, TerminalBar
 from dign.data.splits import cut
 from dign.data.store import cache_root
+from dign.data.tiny_imagenet import TinyImageNet
 from dign.errors import UserError, unknown_name
 
 SOURCES: dict[str, Source] = {
     "digits": Digits(),
     "cifar10": CIFAR10,
     "cifar100": CIFAR100,
+    "tiny-imagenet": TinyImageNet(),
 }
 """The named sources; `folder:PATH` is made by `find_source`."""
 
@@ -25,6 +28,8 @@ LARGEST_SIZE = 4096
 
 def find_source(name: str) -> Source:
     """The source of a name, or of `folder:PATH`."""
+    if name.startswith(FOLDER_PREFIX):
+        return Folder(name.removeprefix(FOLDER_PREFIX))
     if name not in SOURCES:
         raise unknown_name("data set", name, [*SOURCES, f"{FOLDER_PREFIX}PATH"])
     return SOURCES[name]

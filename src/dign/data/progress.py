@@ -28,7 +28,7 @@ class TerminalBar:
     def __init__(self) -> None:
         self._bars: Any = None
         self._tasks: dict[str, Any] = {}
-        self._wanted = sys.stderr.isatty()
+        self.visible = sys.stderr.isatty()
 
     def __enter__(self) -> TerminalBar:
         return self
@@ -39,7 +39,7 @@ class TerminalBar:
             self._bars = None
 
     def __call__(self, what: str, done: int, total: int | None) -> None:
-        if not self._wanted:
+        if not self.visible:
             return
         if self._bars is None:
             self._bars = _make_bars()

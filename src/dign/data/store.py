@@ -141,7 +141,10 @@ class StoreWriter:
         self.arrays: dict[str, dict[str, Any]] = {}
 
     def write(self, name: str, shape: tuple[int, ...], dtype: str, pieces: Iterable[np.ndarray]) -> None:
-        """An array of `shape` whose rows come in `pieces`; plain writes, so that a full disk is an error, not a crash."""
+        """An array of `shape` whose rows come in `pieces`.
+
+        Plain writes: on a full disk they raise, where a memory map would kill the process.
+        """
         sha, written = hashlib.sha256(), 0
         header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
         with open(self.folder / f"{name}.npy", "wb") as file:

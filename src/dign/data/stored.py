@@ -26,8 +26,11 @@ class StoredSource:
         """Folders and archives in the official form that a person may have put into the cache folder."""
         raise NotImplementedError
 
-    def build(self, origin: Path, target: Path, report: Report) -> None:
-        """Turn a folder or an archive in the official form into the store `target`, or raise a `UserError`."""
+    def build(self, origin: Path, target: Path, report: Report, taken_from: str) -> None:
+        """Turn a folder or an archive in the official form into the store `target`, or raise a `UserError`.
+
+        `taken_from` is remembered as where the data came from.
+        """
         raise NotImplementedError
 
     def download(self, root: Path, target: Path, report: Report) -> str:
@@ -56,7 +59,7 @@ class StoredSource:
             raise UserError(f"{self.title} is not in {root}: run `dign data fetch {self.name}`.")
         with clear_disk_errors(root), locked(target, report):
             if open_store(target) is None:
-                self.build(origin, target, report)
+                self.build(origin, target, report, str(origin))
 
     def _placed(self, root: Path) -> Path | None:
         return next((path for path in self.candidates(root) if path.exists()), None)
@@ -67,14 +70,14 @@ class StoredSource:
             if origin is not None:
                 if not origin.exists():
                     raise UserError(f"There is no {origin} to take {self.title} from.")
-                self.build(origin, target, report)
+                self.build(origin, target, report, str(origin))
                 return f"{self.title} was read from {origin} into {target}."
             state = self._state(target, report)
             if state == "sound":
                 return f"{self.title} is already in {target} and verified."
             placed = self._placed(root)
             if placed is not None:
-                self.build(placed, target, report)
+                self.build(placed, target, report, str(placed))
                 return f"{self.title} was read from {placed} into {target}."
             taken = self.download(root, target, report)
             again = " The copy that was there before was damaged." if state == "damaged" else ""
@@ -102,7 +105,7 @@ def resized(store: Store, size: int, report: Report) -> Store:
     with clear_disk_errors(target.parent), locked(target.with_name(f"{store.path.name}-{size}px"), report):
         if open_store(target) is None:
             _write_resized(store, size, target, report)
-            _remove_others(target, f"{store.path.name}-{size}px-")
+            remove_others(target, f"{store.path.name}-{size}px-")
     return open_store(target)
 
 
@@ -124,7 +127,7 @@ def _write_resized(store: Store, size: int, target: Path, report: Report) -> Non
             writer.write_split(split, counted(resize(images, size)), labels, (size, size))
 
 
-def _remove_others(keep: Path, prefix: str) -> None:
+def remove_others(keep: Path, prefix: str) -> None:
     """Remove what older contents left under the same prefix (a process that has one mapped keeps its copy)."""
     for path in keep.parent.glob(f"{prefix}*"):
         if path != keep and path.is_dir():

@@ -1,0 +1,156 @@
+"""`dign data`: fetch a data set into the cache, look at it, verify it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dign.data.names import FOLDER_PREFIX, NAMES
+
+if TYPE_CHECKING:
+    from dign.data.base import DataSet, Split
+    from dign.data.progress import Report
+
+
+def complete_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in (*NAMES, FOLDER_PREFIX) if name.startswith(incomplete)]
+
+
+name_argument = click.argument("name", shell_complete=complete_names)
+
+
+@click.group("data")
+def command() -> None:
+    """Fetch, show and verify data sets.
+
+    \b
+    NAME is one of digits, cifar10, cifar100, tiny-imagenet, or folder:PATH for your own images.
+    They live in the folder $DIGN_DATA, else in the platform's cache directory.
+
+    \b
+    Examples:
+      dign data fetch cifar10
+      dign data show folder:photographs --size 64
+      dign data verify cifar10
+    """
+
+
+@command.command()
+@name_argument
+@click.option(
+    "--from",
+    "origin",
+    type=click.Path(path_type=Path),
+    help="Take it from this folder or archive in the official form instead of from the network.",
+)
+def fetch(name: str, origin: Path | None) -> None:
+    """Bring the data set NAME into the cache, verified.
+
+    A sound copy that is there already is left alone; a damaged one is fetched again. An interrupted download goes on
+    where it stopped. For folder:PATH the images are decoded.
+
+    \b
+    Examples:
+      dign data fetch cifar10
+      dign data fetch tiny-imagenet --from tiny-imagenet-200.zip
+    """
+    from dign.data import cache_root, find_source
+
+    source = find_source(name)
+    with _reporting() as report:
+        sentence = source.fetch(cache_root(), report, origin)
+    click.echo(sentence)
+
+
+@command.command()
+@name_argument
+@click.option("--size", type=click.IntRange(1, 4096), help="Resize every image to SIZE x SIZE.")
+@click.option("--validation", type=float, default=0.1, show_default=True, help="Fraction cut from the training images.")
+@click.option("--validation-seed", type=int, default=0, show_default=True, help="Another seed cuts other images.")
+def show(name: str, size: int | None, validation: float, validation_seed: int) -> None:
+    """Show splits, classes, image size and where the data set NAME lies.
+
+    \b
+    Examples:
+      dign data show digits
+      dign data show folder:photographs --size 64 --validation 0.2
+    """
+    from dign.data import load
+
+    with _reporting() as report:
+        data = load(name, size=size, validation=validation, validation_seed=validation_seed, progress=report)
+    _print_summary(data)
+
+
+@command.command()
+@name_argument
+def verify(name: str) -> None:
+    """Compute the checksums of the data set NAME again; exit code 2 where one is wrong.
+
+    \b
+    Example:
+      dign data verify cifar10
+    """
+    from dign.data import cache_root, find_source
+    from dign.errors import UserError
+
+    source = find_source(name)
+    with _reporting() as report:
+        checks = source.verify(cache_root(), report)
+    for check in checks:
+        click.echo(f"{'good' if check.good else 'WRONG'}  {check.what}: compared with {check.against}")
+    wrong = [check.what for check in checks if not check.good]
+    if wrong:
+        raise UserError(f"{name} is damaged ({', '.join(wrong)}): run `dign data fetch {name}` to mend it.")
+
+
+@contextmanager
+def _reporting() -> Iterator[Report]:
+    """A bar on a terminal; elsewhere (a log file) one line for each new thing that is being done."""
+    from dign.data.progress import TerminalBar
+
+    said: set[str] = set()
+    with TerminalBar() as bar:
+
+        def report(what: str, done: int, total: int | None) -> None:
+            if not bar.visible and what not in said:
+                said.add(what)
+                click.echo(f"{what.removesuffix(', bytes')} ...", err=True)
+            bar(what, done, total)
+
+        yield report
+
+
+def _print_summary(data: DataSet) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    height, width = data.image_size
+    facts = (
+        f"{data.name}: {len(data.classes)} classes, images of {height}x{width} pixels (height x width)",
+        f"lies in: {data.location}",
+        f"classes: {_some(data.classes)}",
+    )
+    for fact in facts:
+        console.print(fact, markup=False, highlight=False, soft_wrap=True)
+    table = Table()
+    for heading in ("split", "images", "smallest class", "largest class"):
+        table.add_column(heading, justify="left" if heading == "split" else "right")
+    for split_name in ("train", "validation", "test"):
+        table.add_row(split_name, *_counts(getattr(data, split_name), len(data.classes)))
+    console.print(table)
+
+
+def _counts(split: Split, classes: int) -> tuple[Any, ...]:
+    counts = split.labels.bincount(minlength=classes)
+    return str(len(split)), str(int(counts.min())), str(int(counts.max()))
+
+
+def _some(names: tuple[str, ...], most: int = 10) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown}, ... ({len(names) - most} more)"
