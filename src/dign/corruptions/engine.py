@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dign.corruptions import noise
+from dign.corruptions import blur, digital, noise
 from dign.corruptions.settings import parameters, profile_for
 from dign.corruptions.streams import Streams
 from dign.errors import UserError, unknown_name
@@ -21,6 +21,16 @@ CORRUPTIONS: dict[str, Corruption] = {
     "shot_noise": noise.shot_noise,
     "impulse_noise": noise.impulse_noise,
     "speckle_noise": noise.speckle_noise,
+    "defocus_blur": blur.defocus_blur,
+    "glass_blur": blur.glass_blur,
+    "motion_blur": blur.motion_blur,
+    "zoom_blur": blur.zoom_blur,
+    "gaussian_blur": blur.gaussian_blur,
+    "contrast": digital.contrast,
+    "elastic_transform": digital.elastic_transform,
+    "pixelate": digital.pixelate,
+    "jpeg_compression": digital.jpeg_compression,
+    "saturate": digital.saturate,
 }
 
 

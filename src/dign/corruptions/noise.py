@@ -84,15 +84,17 @@ def _transform(
 ) -> Tensor:
     """Draw every value anew from its row of the table (Walker's alias method).
 
-    Eight random bits choose a column; 23 more decide between that column and its alias.
+    Eight random bits choose a column; 23 more decide between that column and its alias. The choice is made with
+    bit operations, because a branch that nobody can predict would take longer than all the rest.
     """
     table = _alias_table(transitions, parameter, images.device)
     bits = streams.bits(images[0].numel()).view(images.shape)
     column = bits & 0xFF
     entry = table.index_select(0, images.to(torch.int32).bitwise_left_shift_(8).bitwise_or_(column).flatten())
     entry = entry.view(images.shape)
-    keep = bits.bitwise_and_(0x7FFFFF00) < entry
-    return torch.where(keep, column, entry.bitwise_and_(0xFF)).to(torch.uint8)
+    keep = bits.bitwise_and_(0x7FFFFF00).sub_(entry).bitwise_right_shift_(31)  # -1, all bits set, where bits < entry
+    alias = entry.bitwise_and_(0xFF)
+    return column.bitwise_xor_(alias).bitwise_and_(keep).bitwise_xor_(alias).to(torch.uint8)
 
 
 @cache

@@ -29,6 +29,10 @@ class Streams:
     def __len__(self) -> int:
         return len(self._low)
 
+    @property
+    def device(self) -> torch.device:
+        return self._low.device
+
     def bits(self, count: int) -> Tensor:
         """(N,count) int32, all 32 bits random."""
         counters = torch.arange(self._drawn, self._drawn + count, dtype=torch.int32, device=self._low.device)

@@ -1,0 +1,149 @@
+"""The five blurs."""
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dign.corruptions import linear
+from dign.corruptions.streams import Streams
+
+
+def gaussian_blur(images: Tensor, sigma: float, streams: Streams) -> Tensor:
+    """A Gaussian filter cut off at four sigma. Images and result (N,C,H,W) uint8, as everywhere below."""
+    if linear.gaussian_weights(sigma, 4.0).size == 1:
+        return images
+    return linear.gaussian_filter(images, sigma).to(torch.uint8)
+
+
+def defocus_blur(images: Tensor, setting: tuple[float, float], streams: Streams) -> Tensor:
+    """A disk of the given radius with edges softened by a small Gaussian."""
+    return linear.correlate(images, disk(*setting), border="mirror")
+
+
+@lru_cache(maxsize=32)
+def disk(radius: float, softness: float) -> np.ndarray:
+    """The kernel of `defocus_blur`: (17,17) for radii up to 8, else (2 radius + 1, 2 radius + 1)."""
+    reach, half = (8, 1) if radius <= 8 else (int(radius), 2)
+    offsets = np.arange(-reach, reach + 1)
+    inside = (offsets[:, None] ** 2 + offsets**2 <= radius**2).astype(np.float64)
+    window = np.exp(-0.5 * (np.arange(-half, half + 1) / softness) ** 2)
+    window /= window.sum()
+    smooth = np.zeros((inside.shape[0], inside.shape[0]))
+    for tap, offset in enumerate(range(-half, half + 1)):
+        rows = linear.border_index(np.arange(inside.shape[0]) + offset, inside.shape[0], "mirror")
+        np.add.at(smooth, (np.arange(inside.shape[0]), rows), window[tap])
+    kernel = smooth @ (inside / inside.sum()) @ smooth.T
+    return kernel / kernel.sum()
+
+
+def zoom_blur(images: Tensor, setting: dict[str, Any], streams: Streams) -> Tensor:
+    """The mean of the image and of its zooms; the zoom by 1 is among them, so the image counts twice."""
+    start = setting["start"]
+    step = (start + setting["step"]) - start  # its last bit decides some of the roundings inside a zoom
+    factors = tuple(start + step * number for number in range(setting["count"]))
+    operator = linear.zoom_mean_operator(*images.shape[-2:], factors, images.device)
+    return linear.apply_operator(operator, images)
+
+
+def motion_blur(images: Tensor, setting: tuple[float, float], streams: Streams) -> Tensor:
+    """Blur each image along a line of its own, at most 45 degrees from the horizontal."""
+    degrees = streams.uniform(1)[:, 0] * 90 - 45
+    return blur_along_lines(images, *setting, degrees)
+
+
+def blur_along_lines(images: Tensor, radius: float, sigma: float, degrees: Tensor) -> Tensor:
+    """One-sided Gaussian line blur, borders clamped; images (N,C,H,W) uint8, an angle for each (N,).
+
+    Sample i of a line is the pixel at the whole offset (ceil(i cos a - 1/2), ceil(i sin a - 1/2)) in (x, y).
+    """
+    weights = _line_weights(radius, sigma)
+    steps = torch.arange(len(weights), dtype=torch.float64, device=images.device)
+    angle = torch.deg2rad(degrees.to(torch.float64))[:, None]
+    across = (steps * angle.cos() - 0.5).ceil().to(torch.int64)
+    down = (steps * angle.sin() - 0.5).ceil().to(torch.int64)
+    rows, start = _rows_of_padded(images, len(weights) - 1)
+    stride = images.shape[-1] + 2 * (len(weights) - 1)
+    shift = (down * stride + across).repeat_interleave(images.shape[1], dim=0)
+    total = torch.zeros((start.numel(), images.shape[-1]), dtype=torch.float32, device=images.device)
+    for step, weight in enumerate(weights):
+        total.add_(rows.index_select(0, (start + shift[:, step, None]).flatten()), alpha=weight)
+    return total.mul_(1 / linear.ONE).to(torch.uint8).view(images.shape)
+
+
+def _rows_of_padded(images: Tensor, margin: int) -> tuple[Tensor, Tensor]:
+    """Padded images as a table of all runs of W values, and (N*C,H) the run at which each image row starts."""
+    count, (height, width) = images.shape[0] * images.shape[1], images.shape[-2:]
+    padded = linear.pad(images, (margin,) * 4, "nearest").to(torch.float32).contiguous()
+    rows = padded.as_strided((padded.numel() - width + 1, width), (1, 1))
+    plane, stride = padded.shape[-1] * padded.shape[-2], padded.shape[-1]
+    planes = torch.arange(count, device=images.device)[:, None] * plane
+    lines = (torch.arange(height, device=images.device) + margin) * stride + margin
+    return rows, planes + lines
+
+
+@lru_cache(maxsize=32)
+def _line_weights(radius: float, sigma: float) -> tuple[float, ...]:
+    """The fixed-point weights along a line, without the zeros at its end."""
+    steps = np.arange(2 * math.ceil(radius) + 1)
+    weights = np.exp(-(steps**2) / (2 * sigma**2))
+    weights = linear.fixed_point(weights / weights.sum())
+    return tuple(float(weight) for weight in weights[: int(np.nonzero(weights)[0].max()) + 1])
+
+
+def glass_blur(images: Tensor, setting: tuple[float, int, int], streams: Streams) -> Tensor:
+    """Blur, let every pixel take the value of a random neighbour, `rounds` times over, and blur again.
+
+    The published scan goes through the pixels one after the other, from the last row and column backwards, so a
+    pixel may copy a neighbour that has itself been replaced before. Which pixel's value each one ends up with is
+    found for all pixels at once by following these chains (`_sources`), without the scan.
+    """
+    sigma, reach, rounds = setting
+    images = gaussian_blur(images, sigma, streams)
+    flat = images.flatten(2)
+    for _ in range(rounds):
+        source = _sources(images.shape[-2:], reach, streams)
+        flat = flat.gather(2, source[:, None].expand(-1, images.shape[1], -1))
+    return gaussian_blur(flat.view(images.shape), sigma, streams)
+
+
+def _sources(size: tuple[int, int], reach: int, streams: Streams) -> Tensor:
+    """(N,H*W) the pixel whose value each pixel has after one scan.
+
+    Only pixels with row in reach+1..H-reach and column in reach+1..W-reach are replaced, by the one at a uniform
+    offset in {-reach..reach-1}^2. If that one comes later in the order of pixels it was itself replaced before, and
+    the chain goes on from there; else it still holds its own value, and the chain ends.
+    """
+    height, width = size
+    rows, columns = range(reach + 1, height - reach + 1), range(reach + 1, width - reach + 1)
+    pixels = torch.arange(height * width, device=streams.device).view(height, width)
+    own = pixels.flatten().repeat(len(streams), 1)
+    if not rows or not columns:
+        return own
+    scanned = pixels[rows.start : rows.stop, columns.start : columns.stop].flatten()
+    offset = streams.integers(scanned.numel(), (2 * reach) ** 2)
+    down = offset.div(2 * reach, rounding_mode="floor") - reach
+    across = offset.remainder(2 * reach) - reach
+    target = scanned + down * width + across
+    later = (target > scanned) & _is_scanned(target, scanned, own.shape[1])
+    source = own + own.shape[1]
+    source[:, scanned] = torch.where(later, target, target + own.shape[1])
+    return _chain_ends(source)
+
+
+def _is_scanned(pixels: Tensor, scanned: Tensor, count: int) -> Tensor:
+    return torch.zeros(count, dtype=torch.bool, device=pixels.device).index_fill_(0, scanned, True)[pixels]
+
+
+def _chain_ends(source: Tensor) -> Tensor:
+    """Follow links (N,H*W) to their ends: numbers below H*W go on at that pixel, others are ends, H*W too large.
+
+    Every step doubles the length of chain that a link spans, and links go to later pixels only, so it ends.
+    """
+    count = source.shape[1]
+    while bool((source < count).any()):
+        source = torch.where(source < count, source.gather(1, source.remainder(count)), source)
+    return source - count

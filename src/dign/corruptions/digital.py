@@ -1,0 +1,123 @@
+"""The five digital corruptions."""
+
+from functools import lru_cache
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dign.corruptions import linear
+from dign.corruptions.colour import recolour
+from dign.corruptions.jpeg import jpeg
+from dign.corruptions.streams import Streams
+
+
+def contrast(images: Tensor, factor: float, streams: Streams) -> Tensor:
+    """(x - mean) * factor + mean, with the mean of each channel. Images and result (N,C,H,W) uint8, as below."""
+    pixels = images.shape[-2] * images.shape[-1]
+    mean = images.sum(dim=(2, 3), keepdim=True, dtype=torch.int64).to(torch.float64).div_(pixels * 255)
+    x = images.to(torch.float64).div_(255)
+    return x.sub_(mean).mul_(factor).add_(mean).clamp_(0, 1).mul_(255).to(torch.uint8)
+
+
+def saturate(images: Tensor, setting: tuple[float, float], streams: Streams) -> Tensor:
+    """HSV saturation * scale + shift. Greyscale images have no saturation and are returned as they are."""
+    return images if images.shape[1] == 1 else recolour(images, saturation=tuple(setting))
+
+
+def jpeg_compression(images: Tensor, quality: int, streams: Streams) -> Tensor:
+    """JPEG at the given quality and back: equal to writing and reading a file, without either."""
+    return jpeg(images, quality)
+
+
+def pixelate(images: Tensor, fraction: float, streams: Streams) -> Tensor:
+    """Box-filter each side down to int(side * fraction), and back up, which repeats values."""
+    height, width = images.shape[-2:]
+    small_height, small_width = int(height * fraction), int(width * fraction)
+    across = _box_matrix(width, small_width, images.device)
+    down = _box_matrix(height, small_height, images.device)
+    small = images.to(torch.float64) @ across.T
+    small = down @ small.add_(0.5).floor_()
+    small = small.add_(0.5).floor_().to(torch.uint8)
+    rows = _nearest(height, small_height, images.device)
+    columns = _nearest(width, small_width, images.device)
+    return small.index_select(2, rows).index_select(3, columns)
+
+
+@lru_cache(maxsize=32)
+def _box_matrix(size: int, small: int, device: torch.device) -> Tensor:
+    """(small,size) float64: means over windows of size/small places, in steps of 2^-22 as Pillow has them.
+
+    A place belongs to a window if its centre lies inside; the upper end is inside, the lower one is not.
+    """
+    scale = size / small
+    centre = (np.arange(small)[:, None] + 0.5) * scale
+    offset = (np.arange(size) + 0.5 - centre) / scale
+    inside = ((offset > -0.5) & (offset <= 0.5)).astype(np.float64)
+    weights = np.floor(inside / inside.sum(axis=1, keepdims=True) * 2**22 + 0.5) / 2**22
+    return torch.from_numpy(weights).to(device)
+
+
+@lru_cache(maxsize=32)
+def _nearest(size: int, small: int, device: torch.device) -> Tensor:
+    """For each of `size` places the one of `small` that covers its centre."""
+    return torch.from_numpy(((np.arange(size) + 0.5) * (small / size)).astype(np.int64)).to(device)
+
+
+def elastic_transform(images: Tensor, setting: tuple[float, float, float], streams: Streams) -> Tensor:
+    """A small random affine map, then random smooth displacements of every pixel.
+
+    setting: (alpha, sigma, shift): three points are moved by U(-shift, shift) each; displacements are
+    alpha * (U(-1,1) noise blurred by sigma).
+    """
+    alpha, sigma, shift = setting
+    x = images.to(torch.float32)
+    x = _sample(x, *_affine_positions(x.shape[-2:], shift, streams), border="mirror")
+    if alpha:
+        down, across = _displacements(x.shape[-2:], alpha, sigma, streams)
+        x = _sample(x, down, across, border="reflect")
+    return x.clamp_(0, 255).to(torch.uint8)
+
+
+def _affine_positions(size: tuple[int, int], shift: float, streams: Streams) -> tuple[Tensor, Tensor]:
+    """Where each pixel of the result is read: rows and columns (N,H,W) float64, in steps of 1/32 pixel.
+
+    The map takes three corners of a square around the centre, p0 = c + (s,s), p1 = c + (s,-s), p2 = c - (s,s) in
+    (x,y), to q = p + U(-shift, shift); the result is read at its inverse.
+    """
+    height, width = size
+    half = min(height, width) // 3
+    centre = torch.tensor([width // 2, height // 2], dtype=torch.float64, device=streams.device)
+    corners = torch.tensor([[1, 1], [1, -1], [-1, -1]], dtype=torch.float64, device=streams.device) * half
+    moved = corners + (streams.uniform(6).view(-1, 3, 2) * 2 - 1).to(torch.float64) * shift
+    along_x, along_y = (moved[:, 1] - moved[:, 2]) / (2 * half), (moved[:, 0] - moved[:, 1]) / (2 * half)
+    determinant = along_x[:, 0] * along_y[:, 1] - along_x[:, 1] * along_y[:, 0]
+    y = torch.arange(height, device=streams.device).view(1, -1, 1) - (centre[1] + moved[:, 1, 1]).view(-1, 1, 1)
+    x = torch.arange(width, device=streams.device).view(1, 1, -1) - (centre[0] + moved[:, 1, 0]).view(-1, 1, 1)
+    a, b, c, d = (
+        (part / determinant).view(-1, 1, 1) for part in (along_x[:, 0], along_y[:, 0], along_x[:, 1], along_y[:, 1])
+    )
+    columns = x * d - y * b + (centre[0] + half)
+    rows = y * a - x * c + (centre[1] - half)
+    return rows.mul_(32).round_().div_(32), columns.mul_(32).round_().div_(32)
+
+
+def _displacements(size: tuple[int, int], alpha: float, sigma: float, streams: Streams) -> tuple[Tensor, Tensor]:
+    height, width = size
+    steps = streams.bits(2 * height * width).bitwise_and_(0xFFFF).mul_(2).sub_(65535)
+    noise = steps.view(-1, 2, height, width).to(torch.float64).mul_(2.0**-16)
+    across, down = linear.gaussian_filter(noise, sigma, border="reflect", truncate=3.0).mul_(alpha).unbind(1)
+    rows = torch.arange(height, device=streams.device).view(-1, 1)
+    return down + rows, across + torch.arange(width, device=streams.device)
+
+
+def _sample(x: Tensor, rows: Tensor, columns: Tensor, border: str) -> Tensor:
+    """Read (N,C,H,W) at fractional positions (N,H,W), linearly; beyond the edges as `linear.border_index` says."""
+    height, width = x.shape[-2:]
+    mirror = border == "mirror"
+    if mirror:
+        grid = torch.stack([columns * (2 / (width - 1)) - 1, rows * (2 / (height - 1)) - 1], dim=-1)
+    else:
+        grid = torch.stack([(columns * 2 + 1) / width - 1, (rows * 2 + 1) / height - 1], dim=-1)
+    return F.grid_sample(x, grid.to(x.dtype), mode="bilinear", padding_mode="reflection", align_corners=mirror)
