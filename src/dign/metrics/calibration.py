@@ -66,7 +66,7 @@ class Calibration:
             raise UserError("Probabilities must lie in [0,1] and be numbers: apply softmax to logits first.")
         confidence = confidence.clamp(max=1.0)
         index = (confidence * self.bins).ceil().long().sub(1).clamp(0, self.bins - 1)
-        deviation = confidence - (index + 0.5) / self.bins
+        deviation = confidence - (index.double() + 0.5) / self.bins
 
         def add(total: Tensor, values: Tensor) -> Tensor:
             return total + torch.bincount(index, weights=values, minlength=self.bins).to(total)

@@ -1,0 +1,32 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := runs/demo
+
+.PHONY: demo test lint clean
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+## Train four methods on the embedded digits, evaluate them under noise, and write runs/demo/report.html.
+demo: $(VENV)/installed
+	rm -rf $(RUN)
+	for method in standard rse dign-without-cr dign; do \
+	  $(BIN)/dign train examples/demo.toml --method $$method --out $(RUN)/$$method || exit 1; \
+	done
+	$(BIN)/dign evaluate $(RUN)/* --only noise --profile imagenet
+	$(BIN)/dign report $(RUN) --out $(RUN)/report.html
+	@echo "Open $(RUN)/report.html in a browser."
+
+## The whole test suite.
+test: $(VENV)/installed
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check src tests examples benchmarks
+	$(BIN)/ruff format --check src tests examples benchmarks
+
+clean:
+	rm -rf $(VENV) runs build dist

@@ -1,0 +1,3 @@
+from dign.cli import main
+
+main()

@@ -1,0 +1,85 @@
+"""Weights and training states as safetensors: one file, written atomically, never unpickled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from dign.errors import UserError
+from dign.files import replacing
+
+
+def save_weights(path: Path, model: nn.Module, **metadata: object) -> None:
+    """Write a model's parameters and buffers."""
+    _save(path, dict(model.state_dict()), metadata)
+
+
+def load_weights(path: Path, model: nn.Module) -> None:
+    """Read weights into a model, whole or not at all; what does not fit is named."""
+    tensors, _ = _read(path)
+    _check_fit(path, tensors, model.state_dict())
+    model.load_state_dict(tensors)
+
+
+def save_state(path: Path, model: nn.Module, optimizer: Optimizer, **metadata: object) -> None:
+    """Write all that training needs to go on: weights, the optimiser's tensors, and where it was."""
+    tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    for parameter, state in optimizer.state.items():
+        for key, value in state.items():
+            if isinstance(value, Tensor):
+                tensors[f"optimizer/{names[parameter]}/{key}"] = value
+    _save(path, tensors, metadata)
+
+
+def load_state(path: Path, model: nn.Module, optimizer: Optimizer) -> dict[str, str]:
+    """Read what `save_state` wrote back into place; returns its metadata."""
+    tensors, metadata = _read(path)
+    weights = {name.removeprefix("model/"): value for name, value in tensors.items() if name.startswith("model/")}
+    _check_fit(path, weights, model.state_dict())
+    model.load_state_dict(weights)
+    for name, parameter in model.named_parameters():
+        prefix = f"optimizer/{name}/"
+        for key, value in tensors.items():
+            if key.startswith(prefix):
+                like = torch.empty_like(parameter) if value.shape == parameter.shape else torch.empty_like(value)
+                optimizer.state[parameter][key.removeprefix(prefix)] = like.copy_(value)
+    return metadata
+
+
+def _save(path: Path, tensors: dict[str, Tensor], metadata: dict[str, object]) -> None:
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with replacing(path) as partial:
+        save_file(plain, partial, metadata={key: str(value) for key, value in metadata.items()})
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except FileNotFoundError as error:
+        raise UserError(f"There is no checkpoint {path}.") from error
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} is not a readable safetensors file: {error}.") from error
+
+
+def _check_fit(path: Path, found: dict[str, Tensor], wanted: dict[str, Tensor]) -> None:
+    missing, extra = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
+    if missing or extra:
+        what = f"has no '{missing[0]}'" if missing else f"has '{extra[0]}', which the model lacks"
+        raise UserError(
+            f"{path} belongs to another model: it {what} ({len(missing)} tensors missing, {len(extra)} too many)."
+        )
+    for name, tensor in found.items():
+        if tensor.shape != wanted[name].shape:
+            raise UserError(
+                f"{path} belongs to another model: '{name}' has shape {tuple(tensor.shape)}, "
+                f"the model wants {tuple(wanted[name].shape)}."
+            )
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise UserError(f"{path} is damaged: '{name}' holds values that are not finite.")

@@ -1,0 +1,89 @@
+"""The command line: one file per verb, loaded when it is asked for, none of them importing torch for its help."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from dign import __version__
+from dign.errors import UserError, unknown_name
+
+VERBS = {
+    "train": "train",
+    "evaluate": "evaluate",
+    "report": "report",
+    "data": "data",
+    "corrupt": "corrupt",
+    "landscape": "landscape",
+    "list": "listing",
+    "completion": "completion",
+}
+"""Verb to the module in this package that holds its `command`, in the order in which help shows them."""
+
+
+class Verbs(click.Group):
+    """Finds commands in `VERBS`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in VERBS:
+            return None
+        return import_module(f"{__name__}.{VERBS[name]}").command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            raise unknown_name("command", args[0], VERBS)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="dign")
+def cli() -> None:
+    """Train image classifiers that stay accurate, and know when they are unsure, under corruptions.
+
+    \b
+    Examples:
+      dign train digits --method dign --out runs/dign
+      dign evaluate runs/dign
+      dign report runs/dign runs/standard --out report.html
+    """
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line; a person's mistake is one sentence on standard error and exit code 2."""
+    try:
+        code = cli.main(args=args, prog_name="dign", standalone_mode=False)
+    except UserError as error:
+        code = complain(str(error))
+    except click.exceptions.Exit as error:
+        code = error.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = 2
+    except (click.Abort, KeyboardInterrupt):
+        code = complain("Stopped.", code=130)
+    except BrokenPipeError:
+        code = 1
+    except OSError as error:
+        code = complain(_about_files(error))
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def complain(message: str, *, code: int = 2) -> int:
+    click.echo(f"dign: {message}", err=True)
+    return code
+
+
+def _about_files(error: OSError) -> str:
+    where = f" ({error.filename})" if error.filename else ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"The disk is full{where}: free some space and run the same command again; nothing half-written is left."
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"No permission{where}: choose a folder that you may write to. {error.strerror}."
+    return f"{error.strerror or error}{where}."

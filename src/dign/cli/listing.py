@@ -1,0 +1,85 @@
+"""`dign list`."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.group("list", short_help="Show what there is: methods, models, data, corruptions.")
+def command() -> None:
+    """Show the names that the other commands take.
+
+    \b
+    Examples:
+      dign list methods
+      dign list corruptions
+    """
+
+
+@command.command("methods")
+def methods() -> None:
+    """Training methods with their settings, defaults, and cost in passes per image and step."""
+    from dataclasses import fields
+
+    from dign.methods import METHODS
+    from dign.names import METHODS as DESCRIPTIONS
+
+    table = _table("method", "what it is", "forward", "backward", "Standard steps", "settings")
+    for name, kind in METHODS.items():
+        method = kind()
+        settings = " ".join(f"--{spec.name.replace('_', '-')} {getattr(method, spec.name)}" for spec in fields(method))
+        cost = method.cost
+        table.add_row(
+            name, DESCRIPTIONS[name], f"{cost.forward:g}", f"{cost.backward:g}", f"{cost.standard_steps:.1f}", settings
+        )
+    _show(table)
+    click.echo("A sum of methods shares the clean pass: --method dign+augmix.")
+
+
+@command.command("models")
+def models() -> None:
+    """Architectures."""
+    from dign.names import MODELS
+
+    table = _table("model", "what it is")
+    for name, text in {**MODELS, "timm:NAME": "any architecture of the timm library (extra dign[timm])"}.items():
+        table.add_row(name, text)
+    _show(table)
+
+
+@command.command("data")
+def data() -> None:
+    """Data sets."""
+    from dign.data.names import NAMES
+
+    table = _table("data", "what it is")
+    for name, text in NAMES.items():
+        table.add_row(name, text)
+    _show(table)
+
+
+@command.command("corruptions")
+def corruptions() -> None:
+    """Corruptions by family."""
+    from dign.corruptions import FAMILIES
+
+    table = _table("family", "corruptions")
+    for family, names in FAMILIES.items():
+        table.add_row(family, ", ".join(names))
+    _show(table)
+
+
+def _table(*columns: str):
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD)
+    for column in columns:
+        table.add_column(column, overflow="fold", no_wrap=column in ("method", "model", "data", "family"))
+    return table
+
+
+def _show(table) -> None:
+    from rich.console import Console
+
+    Console().print(table, highlight=False)

@@ -1,0 +1,95 @@
+"""Options made from the fields of a configuration, shown in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any, get_type_hints
+
+import click
+
+from dign.config import RunConfig
+from dign.errors import UserError
+
+_KINDS = {int: click.INT, float: click.FLOAT, str: click.STRING}
+
+
+def config_options(complete: Mapping[str, Mapping[str, str]]) -> list[click.Option]:
+    """One option per field of `RunConfig` but `data`; an option that is not given stays None, so TOML can speak.
+
+    `complete` gives the names, with descriptions, that a shell may complete for an option.
+    """
+    hints = get_type_hints(RunConfig)
+    options = []
+    for spec in fields(RunConfig):
+        if spec.name in ("data", "settings"):
+            continue
+        kind, choices = hints[spec.name], spec.metadata["choices"]
+        flag = "--" + spec.name.replace("_", "-")
+        default = "" if spec.default is MISSING else f"  [default: {_shown(spec.default)}]"
+        option = click.Option(
+            [f"{flag}/--no-{flag[2:]}" if kind is bool else flag],
+            type=click.Choice(choices) if choices else None if kind is bool else _KINDS[kind],
+            default=None,
+            help=spec.metadata["help"] + default,
+            shell_complete=_completer(complete[spec.name]) if spec.name in complete else None,
+        )
+        option.group = spec.metadata["group"]
+        options.append(option)
+    return options
+
+
+def _shown(default: Any) -> str:
+    return (
+        str(default).lower()
+        if isinstance(default, bool)
+        else f"{default:g}"
+        if isinstance(default, float)
+        else str(default)
+    )
+
+
+def _completer(names: Mapping[str, str]) -> Any:
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        known, _, last = incomplete.rpartition("+")
+        prefix = f"{known}+" if known else ""
+        matches = [(name, text) for name, text in names.items() if name.startswith(last)]
+        return [click.shell_completion.CompletionItem(prefix + name, help=text) for name, text in matches]
+
+    return complete
+
+
+class GroupedCommand(click.Command):
+    """A command whose help shows its options under the headings of their groups."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record:
+                groups.setdefault(getattr(param, "group", "Options"), []).append(record)
+        for name, records in groups.items():
+            with formatter.section(name):
+                formatter.write_dl(records)
+
+
+def parse_method_options(words: list[str]) -> dict[str, str]:
+    """What the command does not know itself, `--sigma-max 0.1` or `--dign.weight=1`, as names and values."""
+    parsed: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--") or len(word) < 3:
+            raise UserError(f"'{word}' is one argument too many: see `dign train --help`.")
+        name, equals, value = word[2:].partition("=")
+        if not equals:
+            if not rest or rest[0].startswith("--"):
+                raise UserError(f"{word} needs a value, or is not an option: see `dign train --help`.")
+            value = rest.pop(0)
+        parsed[name.replace("-", "_") if "." not in name else _dotted(name)] = value
+    return parsed
+
+
+def _dotted(name: str) -> str:
+    owner, _, key = name.rpartition(".")
+    return f"{owner}.{key.replace('-', '_')}"

@@ -1,0 +1,21 @@
+"""Severities on the command line."""
+
+from dign.errors import UserError
+
+
+def parse_severities(text: str) -> tuple[int, ...]:
+    """'3', '1-5' or '1,3,5' as numbers from 1 to 5, in order.
+
+    >>> parse_severities("1-3,5")
+    (1, 2, 3, 5)
+    """
+    chosen: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        try:
+            chosen |= set(range(int(first), int(last or first) + 1))
+        except ValueError:
+            chosen.add(0)
+    if not chosen or not chosen <= {1, 2, 3, 4, 5}:
+        raise UserError(f"'{text}' are not severities: say for example 3, 1-5 or 1,3,5 (from 1 to 5).")
+    return tuple(sorted(chosen))

@@ -1,0 +1,102 @@
+"""`dign train`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dign.cli.options import GroupedCommand, config_options, parse_method_options
+from dign.config import PRESETS, RunConfig, read_toml
+from dign.data.names import NAMES as DATA
+from dign.errors import UserError
+from dign.names import METHODS, MODELS
+
+HELP = """Train a model. DATA is a data set's name, folder:PATH, or a TOML file that describes the run.
+
+Options win over the TOML file, and that over the preset. Every setting of a method is an option as well:
+`dign list methods` shows them. In a sum of methods say whose it is: --augmix.weight 6.
+
+\b
+Examples:
+  dign train digits --method dign --out runs/digits
+  dign train cifar10 --method dign --sigma-max 0.2 --weight 0.2 --samples 3 --out runs/paper
+  dign train cifar10 --preset laptop --method dign+augmix --seed 1 --out runs/hybrid
+  dign train folder:photos --size 64 --model fastnet --epochs 30 --out runs/photos
+  dign train experiment.toml --seed 2 --out runs/experiment-2
+  dign train --resume runs/paper
+"""
+
+
+def _complete_data(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    from click.shell_completion import CompletionItem
+
+    names = [CompletionItem(name, help=text) for name, text in DATA.items() if name.startswith(incomplete)]
+    return names or [CompletionItem(incomplete, type="file")]
+
+
+def run_command(**options: Any) -> None:
+    ctx = click.get_current_context()
+    resume, out, quiet = options.pop("resume"), options.pop("out"), options.pop("quiet")
+    given = {key: value for key, value in options.items() if value is not None}
+    if resume:
+        extra = [f"--{key.replace('_', '-')}" for key in given] + ctx.args
+        if extra:
+            raise UserError(f"--resume goes on with the run's own configuration: drop {extra[0]}.")
+    config = None if resume else resolve(given, ctx.args)
+    folder = Path(resume) if resume else Path(out) if out else _default_folder(config)
+
+    from dign.train import Interrupted, train
+    from dign.train import resume as resume_run
+
+    try:
+        run = resume_run(folder, quiet=quiet) if resume else train(config, folder, quiet=quiet)
+    except Interrupted as stopped:
+        click.echo(f"{stopped} Go on with: dign train --resume {folder}", err=True)
+        ctx.exit(130)
+    if not quiet:
+        click.echo(f"Trained: {run.path}. Next: dign evaluate {run.path}", err=True)
+
+
+def resolve(given: dict[str, Any], method_words: list[str]) -> RunConfig:
+    """The configuration that the preset, the TOML file, the options and the method's options make together."""
+    given = dict(given)
+    values: dict[str, Any] = {}
+    if str(given.get("data", "")).endswith(".toml"):
+        values = read_toml(given.pop("data"))
+    values |= given
+    method_options = parse_method_options(method_words)
+    if method_options:
+        from dign.methods.make import assign_options
+
+        settings = {name: dict(table) for name, table in values.get("settings", {}).items()}
+        for name, table in assign_options(values.get("method", "dign"), method_options).items():
+            settings.setdefault(name, {}).update(table)
+        values["settings"] = settings
+    return RunConfig.from_mapping(values)
+
+
+def _default_folder(config: RunConfig) -> Path:
+    words = (config.data.removeprefix("folder:"), config.model, config.method, str(config.seed))
+    return Path("runs") / "-".join(re.sub(r"[^\w.+]+", "-", word).strip("-") for word in words)
+
+
+command = GroupedCommand(
+    "train",
+    callback=run_command,
+    help=HELP,
+    short_help="Train a model.",
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    params=[
+        click.Argument(["data"], required=False, shell_complete=_complete_data),
+        click.Option(
+            ["--out"], type=click.Path(), help="new folder for the run  [default: runs/DATA-MODEL-METHOD-SEED]"
+        ),
+        click.Option(["--resume"], type=click.Path(), metavar="RUN", help="go on with an interrupted run"),
+        click.Option(["--preset"], type=click.Choice(list(PRESETS)), help="starting point for all settings"),
+        click.Option(["--quiet", "-q"], is_flag=True, help="no progress bar"),
+        *config_options({"method": METHODS, "model": MODELS}),
+    ],
+)

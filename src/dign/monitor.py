@@ -1,0 +1,105 @@
+"""What a person and a file see of a run: a progress bar, `metrics.jsonl`, and TensorBoard where it is installed."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from dign.files import write_text
+
+
+class Monitor:
+    """Follows a run from step `first` of `total`. Without a terminal, one line per validation replaces the bar."""
+
+    def __init__(self, folder: Path, *, total: int, first: int, images_per_step: int, title: str, quiet: bool) -> None:
+        self.total = total
+        self.images_per_step = images_per_step
+        self._console = Console(stderr=True, quiet=quiet)
+        self._progress = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[news]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=self._console,
+            disable=quiet or not self._console.is_terminal,
+        )
+        self._task = self._progress.add_task(title, total=total, completed=first, news="")
+        self._path = folder / "metrics.jsonl"
+        _drop_records_from(self._path, first)
+        self._file = open(self._path, "a", encoding="utf-8")  # noqa: SIM115 (closed in __exit__)
+        self._board = _tensorboard(folder, first)
+        self._clock, self._clock_step = time.perf_counter(), first
+
+    def __enter__(self) -> Monitor:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+        self._file.close()
+        if self._board:
+            self._board.close()
+
+    def trained(self, step: int, epoch: int, loss: float, terms: dict[str, float], lr: float) -> None:
+        """Record the mean loss since the last call; `step` steps are done."""
+        elapsed = time.perf_counter() - self._clock
+        speed = (step - self._clock_step) * self.images_per_step / max(elapsed, 1e-9)
+        self._clock, self._clock_step = time.perf_counter(), step
+        self._write(
+            {"step": step, "epoch": epoch, "loss": loss, "terms": terms, "lr": lr, "images_per_second": round(speed, 1)}
+        )
+        parts = " ".join(f"{name} {value:.3f}" for name, value in terms.items())
+        self._progress.update(self._task, completed=step, news=f"{parts}  {speed:.0f} images/s")
+
+    def validated(self, step: int, epoch: int, scores: dict[str, float]) -> None:
+        self._write({"step": step, "epoch": epoch, "validation": scores})
+        if not self._console.is_terminal:
+            self.say(f"epoch {epoch}: validation accuracy {scores['accuracy']:.2f} %, loss {scores['loss']:.3f}")
+
+    def restart_clock(self) -> None:
+        """Leave out of images/s what is not training."""
+        self._clock = time.perf_counter()
+
+    def say(self, text: str) -> None:
+        self._console.print(text, highlight=False)
+
+    def _write(self, record: dict[str, Any]) -> None:
+        self._file.write(json.dumps(record) + "\n")
+        self._file.flush()
+        if self._board:
+            for name, value in {**record, **record.get("terms", {}), **record.get("validation", {})}.items():
+                if isinstance(value, float):
+                    self._board.add_scalar(name, value, record["step"])
+
+
+def _drop_records_from(path: Path, first: int) -> None:
+    """A resumed run goes back to its checkpoint: forget what was recorded after it, and a half-written line."""
+    if not path.exists():
+        return
+    kept = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            if json.loads(line)["step"] <= first:
+                kept.append(line)
+        except (ValueError, KeyError, TypeError):
+            continue
+    write_text(path, "".join(f"{line}\n" for line in kept))
+
+
+def _tensorboard(folder: Path, first: int) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except (ImportError, RuntimeError):
+        return None
+    return SummaryWriter(folder / "tensorboard", purge_step=first)

@@ -1,0 +1,169 @@
+"""A run is a folder: what it holds, how it is made, and how it is opened again."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from dign.checkpoints import load_weights
+from dign.config import RunConfig, read_toml
+from dign.data.base import DataSet
+from dign.errors import UserError
+from dign.files import write_json, write_text
+from dign.methods.base import Method
+from dign.methods.make import make_method, settings_of
+from dign.models import build
+
+
+@dataclass(frozen=True)
+class Run:
+    """An open run folder: `config.toml`, `run.json`, `metrics.jsonl`, `checkpoint.safetensors`,
+    `model.safetensors` once training has finished, `results.json` once it was evaluated."""
+
+    path: Path
+    config: RunConfig
+    info: dict[str, Any]
+
+    @property
+    def finished(self) -> bool:
+        return self.weights.exists()
+
+    @property
+    def weights(self) -> Path:
+        return self.path / "model.safetensors"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint.safetensors"
+
+    @property
+    def classes(self) -> list[str]:
+        return self.info["classes"]
+
+    @property
+    def image_size(self) -> tuple[int, int]:
+        return tuple(self.info["image_size"])
+
+    def method(self) -> Method:
+        return method_of(self.config)
+
+    def data(self) -> DataSet:
+        """The data that the run was trained on, with the same splits."""
+        return load_data(self.config)
+
+    def untrained_model(self) -> nn.Module:
+        return build(
+            self.config.model,
+            classes=len(self.classes),
+            image_size=self.image_size,
+            mean=self.info["mean"],
+            std=self.info["std"],
+            seed=self.config.seed,
+        )
+
+    def model(self) -> nn.Module:
+        """The trained model, in eval mode, on the CPU."""
+        if not self.finished:
+            raise UserError(f"{self.path} has not finished training: go on with `dign train --resume {self.path}`.")
+        model = self.untrained_model()
+        load_weights(self.weights, model)
+        return model.eval()
+
+
+def load_run(path: Path | str) -> Run:
+    """Open an existing run folder."""
+    path = Path(path)
+    if not (path / "config.toml").is_file():
+        raise UserError(f"{path} is not a run folder: it has no config.toml. `dign train` makes one.")
+    config = RunConfig.from_mapping(read_toml(path / "config.toml"))
+    try:
+        info = json.loads((path / "run.json").read_text(encoding="utf-8"))
+        missing = {"classes", "image_size", "mean", "std"} - info.keys()
+    except (OSError, ValueError, AttributeError) as error:
+        raise UserError(f"{path / 'run.json'} cannot be read ({error}): the run folder is damaged.") from error
+    if missing:
+        raise UserError(f"{path / 'run.json'} lacks {', '.join(sorted(missing))}: the run folder is damaged.")
+    return Run(path, config, info)
+
+
+def create_run(path: Path | str, config: RunConfig, data: DataSet, mean: list[float], std: list[float]) -> Run:
+    """Make a run folder with its resolved configuration; a folder that exists already is never written over."""
+    path = Path(path)
+    if path.exists() and (not path.is_dir() or any(child.name != ".lock" for child in path.iterdir())):
+        raise UserError(
+            f"{path} exists already: choose another --out, or continue it with `dign train --resume {path}`."
+        )
+    config = replace(config, settings=settings_of(method_of(config)))
+    info = {
+        "classes": list(data.classes),
+        "image_size": list(data.image_size),
+        "mean": mean,
+        "std": std,
+        "training_images": len(data.train),
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "commit": git_commit(),
+        "started": now(),
+        "versions": versions(),
+        "machine": {"threads": torch.get_num_threads(), "system": platform.platform()},
+    }
+    write_json(path / "run.json", info)
+    write_text(path / "config.toml", config.to_toml())
+    return Run(path, config, info)
+
+
+@contextmanager
+def locked(path: Path | str) -> Iterator[None]:
+    """Hold a run folder alone; the lock goes with the process, however that ends."""
+    path = Path(path)
+    path.mkdir(parents=True, exist_ok=True)
+    with open(path / ".lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(f"Another process is working in {path}: wait for it, or choose another folder.") from error
+        yield
+
+
+def method_of(config: RunConfig) -> Method:
+    return make_method(config.method, config.settings, data=config.data, label_smoothing=config.label_smoothing)
+
+
+def load_data(config: RunConfig) -> DataSet:
+    from dign.data import load
+
+    return load(
+        config.data, size=config.size or None, validation=config.validation, validation_seed=config.validation_seed
+    )
+
+
+def git_commit() -> str | None:
+    """The commit of the source tree this package runs from, with '+' if it was changed; None outside one."""
+    try:
+        folder = Path(__file__).parent
+        head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True)
+        dirty = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "."], cwd=folder, capture_output=True)
+        return head.stdout.strip() + ("+" if dirty.returncode else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def versions() -> dict[str, str]:
+    packages = {name: version(name) for name in ("dign", "torch", "numpy", "lightning-fabric")}
+    return {**packages, "python": platform.python_version()}
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

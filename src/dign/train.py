@@ -1,0 +1,288 @@
+"""The training loop: one for all methods, models and devices."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from dign.augment.train_transforms import TrainTransforms
+from dign.checkpoints import load_state, load_weights, save_state, save_weights
+from dign.config import RunConfig
+from dign.data.base import DataSet, Split
+from dign.devices import as_float, make_fabric
+from dign.errors import UserError
+from dign.files import write_json
+from dign.methods.base import Method
+from dign.models import channel_statistics
+from dign.monitor import Monitor
+from dign.runs import Run, create_run, load_data, load_run, locked, method_of, now
+from dign.schedules import learning_rate
+from dign.seeds import make_generator
+
+LOG_EVERY = 20
+"""Steps between records. The loss is looked at only then, so that a GPU never waits for the host in between."""
+
+
+class Interrupted(Exception):
+    """Training was stopped from outside, after saving where it was."""
+
+
+class Diverged(UserError):
+    """The loss, or a weight, is no longer a finite number."""
+
+
+def train(config: RunConfig, out: Path | str, *, quiet: bool = False) -> Run:
+    """Train a model as `config` says into the new folder `out`."""
+    method_of(config)  # settings are wrong more often than data is missing: say so before loading anything
+    data = load_data(config)
+    with locked(out):
+        mean, std = channel_statistics(data.train.images)
+        run = create_run(out, config, data, mean, std)
+        return _Training(run, data).fit(quiet=quiet)
+
+
+def resume(path: Path | str, *, quiet: bool = False) -> Run:
+    """Go on with a run where its last checkpoint was; the outcome is that of an undisturbed run."""
+    run = load_run(path)
+    if run.finished:
+        run.checkpoint.unlink(missing_ok=True)
+        return run
+    data = run.data()
+    if len(data.train) != run.info["training_images"]:
+        raise UserError(
+            f"{path} began with {run.info['training_images']} training images, but {run.config.data} now has "
+            f"{len(data.train)}: put the data back as it was, or start a new run."
+        )
+    with locked(path):
+        return _Training(run, data).fit(quiet=quiet)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What a step left behind for the record, still on the device."""
+
+    number: int
+    loss: Tensor
+    terms: dict[str, Tensor]
+
+
+class _Training:
+    """The parts of a run in memory."""
+
+    def __init__(self, run: Run, data: DataSet) -> None:
+        config = run.config
+        self.run, self.config, self.data = run, config, data
+        self.method: Method = run.method()
+        self.transforms = TrainTransforms(
+            crop=config.crop,
+            flip=config.flip,
+            rotation=config.rotation,
+            brightness=config.jitter,
+            contrast=config.jitter,
+            saturation=config.jitter,
+        )
+        self.batch_size = min(config.batch_size, len(data.train))
+        self.steps_per_epoch = len(data.train) // self.batch_size
+        self.total = config.epochs * self.steps_per_epoch
+        self.pending: list[_Step] = []
+        self.seconds_before = 0.0
+        self._place_on_device()
+
+    def _place_on_device(self) -> None:
+        config = self.config
+        self.fabric = make_fabric(config.device, config.precision)
+        self.device = self.fabric.device
+        self.model = self.run.untrained_model()
+        if config.channels_last:
+            self.model = self.model.to(memory_format=torch.channels_last)
+        optimizer = torch.optim.SGD(
+            [parameter for parameter in self.model.parameters() if parameter.requires_grad],
+            lr=config.lr,
+            momentum=config.momentum,
+            nesterov=config.momentum > 0,
+            weight_decay=config.weight_decay,
+        )
+        forward = torch.compile(self.model) if config.compile else self.model
+        self.wrapped, self.optimizer = self.fabric.setup(forward, optimizer)
+        self.images = self.data.train.images.to(self.device)
+        self.labels = self.data.train.labels.to(self.device)
+
+    def fit(self, *, quiet: bool) -> Run:
+        first = self._restore()
+        monitor = Monitor(
+            self.run.path,
+            total=self.total,
+            first=first,
+            images_per_step=self.batch_size,
+            title=f"{self.method.title} {self.config.model}",
+            quiet=quiet,
+        )
+        saved = self.clock = time.monotonic()
+        self.wrapped.train()
+        with monitor, _interruptible() as interrupted:
+            for step in range(first, self.total):
+                self._step(step)
+                done = step + 1
+                epoch = done // self.steps_per_epoch
+                if done % LOG_EVERY == 0 or done == self.total:
+                    self._record(monitor, done, epoch)
+                if done % self.steps_per_epoch == 0 and self._validation_due(epoch):
+                    self._validate(monitor, done, epoch)
+                if interrupted or time.monotonic() - saved >= self.config.checkpoint_seconds:
+                    self._save_checkpoint(done)
+                    saved = time.monotonic()
+                if interrupted and done < self.total:
+                    raise Interrupted(f"Stopped after step {done} of {self.total}.")
+        return self._finish()
+
+    def _step(self, step: int) -> None:
+        """One update of the weights: everything random in it follows from the seed and the step's number."""
+        rate = learning_rate(self.config.schedule, self.config.lr, step, self.total, warmup=self.config.warmup)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        x, y = self._batch(step)
+        method = self.method.at(step / self.total)
+        generator = make_generator(self.config.seed, "method", step, self.device)
+        outcome = method(self.wrapped, x, y, generator=generator)
+        self.fabric.backward(outcome.loss)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.pending.append(_Step(step, outcome.loss.detach(), outcome.terms))
+
+    def _batch(self, step: int) -> tuple[Tensor, Tensor]:
+        epoch, position = divmod(step, self.steps_per_epoch)
+        order = self._order(epoch)[position * self.batch_size : (position + 1) * self.batch_size]
+        x = as_float(self.images[order], channels_last=self.config.channels_last)
+        return self.transforms(x, make_generator(self.config.seed, "transforms", step, self.device)), self.labels[order]
+
+    def _order(self, epoch: int) -> Tensor:
+        """The order of the training images in an epoch, drawn once and kept while the epoch lasts."""
+        if getattr(self, "_ordered_epoch", None) != epoch:
+            generator = make_generator(self.config.seed, "order", epoch)
+            self._ordered = torch.randperm(len(self.labels), generator=generator).to(self.device)
+            self._ordered_epoch = epoch
+        return self._ordered
+
+    def _record(self, monitor: Monitor, done: int, epoch: int) -> None:
+        self._check_finite()
+        if self.pending:
+            loss = torch.stack([step.loss for step in self.pending]).mean().item()
+            names = self.pending[-1].terms
+            terms = {name: torch.stack([step.terms[name] for step in self.pending]).mean().item() for name in names}
+            monitor.trained(done, epoch, loss, terms, self.optimizer.param_groups[0]["lr"])
+            self.pending.clear()
+
+    def _check_finite(self) -> None:
+        """Stop at the first step whose loss is not finite; called before anything is saved."""
+        losses = torch.stack([step.loss for step in self.pending]).tolist() if self.pending else []
+        for step, loss in zip(self.pending, losses, strict=True):
+            if not math.isfinite(loss):
+                terms = ", ".join(f"{name} {value.item():.4g}" for name, value in step.terms.items())
+                raise Diverged(f"The loss is not finite at step {step.number} ({terms}); {self._where_to_go_on()}")
+        sums = torch.stack([parameter.detach().sum() for parameter in self.model.parameters()])
+        if not bool(sums.isfinite().all()):
+            raise Diverged(f"A weight is not finite after step {self.pending[-1].number}; {self._where_to_go_on()}")
+
+    def _where_to_go_on(self) -> str:
+        if self.run.checkpoint.exists():
+            kept = f"the last good checkpoint is {self.run.checkpoint}"
+        else:
+            kept = "no checkpoint was written yet"
+        return f"{kept}. Try a smaller --lr."
+
+    def _validation_due(self, epoch: int) -> bool:
+        every = self.config.validate_every
+        due = epoch == self.config.epochs or (every > 0 and epoch % every == 0)
+        return due and len(self.data.validation) > 0
+
+    def _validate(self, monitor: Monitor, done: int, epoch: int) -> None:
+        self._record(monitor, done, epoch)
+        scores = validate(self.wrapped, self.method, self.data.validation, self.device, seed=self.config.seed)
+        self.wrapped.train()
+        monitor.validated(done, epoch, scores)
+        if self.config.keep == "best" and scores["accuracy"] > self._best_accuracy():
+            save_weights(self.run.path / "best.safetensors", self.model)
+            write_json(self.run.path / "best.json", {"step": done, "epoch": epoch, **scores})
+        monitor.restart_clock()
+
+    def _best_accuracy(self) -> float:
+        with suppress(OSError, ValueError):
+            return json.loads((self.run.path / "best.json").read_text())["accuracy"]
+        return -1.0
+
+    def _save_checkpoint(self, done: int) -> None:
+        self._check_finite()
+        save_state(self.run.checkpoint, self.model, self.optimizer, step=done, seconds=self._seconds())
+
+    def _restore(self) -> int:
+        """Bring weights and optimiser back from the last checkpoint, if there is one; returns the steps done."""
+        if not self.run.checkpoint.exists():
+            return 0
+        metadata = load_state(self.run.checkpoint, self.model, self.optimizer)
+        try:
+            self.seconds_before = float(metadata["seconds"])
+            return int(metadata["step"])
+        except (KeyError, ValueError) as error:
+            raise UserError(f"{self.run.checkpoint} is not a checkpoint of a run: it names no step.") from error
+
+    def _seconds(self) -> float:
+        """Time spent on the steps of this run so far, over all the times it was taken up."""
+        return round(self.seconds_before + time.monotonic() - self.clock, 2)
+
+    def _finish(self) -> Run:
+        best = self.run.path / "best.safetensors"
+        if self.config.keep == "best" and best.exists():
+            load_weights(best, self.model)
+        write_json(self.run.path / "run.json", {**self.run.info, "finished": now(), "seconds": self._seconds()})
+        save_weights(self.run.weights, self.model)
+        for leftover in (self.run.checkpoint, best):
+            leftover.unlink(missing_ok=True)
+        return load_run(self.run.path)
+
+
+@torch.no_grad()
+def validate(
+    model: nn.Module, method: Method, split: Split, device: torch.device, *, seed: int, batch_size: int = 500
+) -> dict[str, float]:
+    """Accuracy in percent and mean log loss of the method's predictions on a split; leaves the model in eval mode."""
+    model.eval()
+    correct = loss = torch.zeros((), device=device, dtype=torch.float64)
+    for first in range(0, len(split), batch_size):
+        x = as_float(split.images[first : first + batch_size].to(device))
+        y = split.labels[first : first + batch_size].to(device)
+        probabilities = method.predict(model, x, make_generator(seed, "validation", first, device))
+        correct = correct + (probabilities.argmax(1) == y).sum()
+        loss = loss + functional.nll_loss(probabilities.clamp(min=1e-12).log(), y, reduction="sum")
+    return {"accuracy": 100 * correct.item() / len(split), "loss": loss.item() / len(split)}
+
+
+@contextmanager
+def _interruptible() -> Iterator[list[int]]:
+    """Turn the first Ctrl-C (or SIGTERM) into an entry of the list this yields; a second one acts at once."""
+    received: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(number)
+
+    try:
+        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not in the main thread: whoever runs the thread stops it
+        yield received
+        return
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

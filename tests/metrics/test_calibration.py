@@ -1,0 +1,160 @@
+"""Calibration against hand-worked numbers, an independent slow computation, and torchmetrics where it is right."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dign.errors import UserError
+from dign.metrics import Calibration, mean_corruption_accuracy, noise_corruption_accuracy
+
+
+def slow_scores(confidences, corrects, bins=16):
+    """The definitions of the paper, image by image, in plain Python."""
+    members = [[] for _ in range(bins)]
+    for confidence, correct in zip(confidences, corrects, strict=True):
+        for index in range(bins):
+            if index / bins < confidence <= (index + 1) / bins:
+                members[index].append((confidence, correct))
+    n = len(confidences)
+    ece = rmse = oe = variance = 0.0
+    for inside in members:
+        if inside:
+            weight = len(inside) / n
+            confidence = math.fsum(c for c, _ in inside) / len(inside)
+            accuracy = sum(k for _, k in inside) / len(inside)
+            ece += weight * abs(accuracy - confidence)
+            rmse += weight * (accuracy - confidence) ** 2
+            oe += weight * confidence * max(confidence - accuracy, 0)
+            variance += weight * math.fsum((c - confidence) ** 2 for c, _ in inside) / len(inside)
+    return {
+        "accuracy": 100 * sum(corrects) / n,
+        "ece": 100 * ece,
+        "rmse": 100 * math.sqrt(rmse),
+        "oe": 100 * oe,
+        "sharpness": 1 / math.sqrt(variance) if variance > 0 else None,
+    }
+
+
+def batch(seed=0, n=400, classes=5):
+    generator = torch.Generator().manual_seed(seed)
+    probabilities = torch.softmax(3 * torch.randn(n, classes, generator=generator, dtype=torch.float64), dim=1)
+    return probabilities, torch.randint(classes, (n,), generator=generator)
+
+
+def scored(probabilities, labels, bins=16):
+    calibration = Calibration(bins)
+    calibration.update(probabilities, labels)
+    return calibration.compute()
+
+
+def test_two_predictions_by_hand():
+    # confidences 0.9 (right) and 0.6 (wrong): |1-.9|/2 + |0-.6|/2 = .35; sqrt((.01+.36)/2); .6*.6/2
+    scores = scored(torch.tensor([[0.9, 0.1], [0.4, 0.6]], dtype=torch.float64), torch.tensor([0, 0]))
+    assert scores.accuracy == 50
+    assert scores.ece == pytest.approx(35)
+    assert scores.rmse == pytest.approx(100 * math.sqrt(0.185))
+    assert scores.oe == pytest.approx(18)
+    assert scores.sharpness is None
+
+
+def test_sharpness_of_confidences_spread_evenly_inside_bins_is_16_sqrt_12():
+    confidence = (torch.arange(160_000, dtype=torch.float64) + 0.5) / 160_000
+    probabilities = torch.stack([confidence, 1 - confidence], dim=1)
+    calibration = Calibration(16)
+    calibration.update(probabilities.max(1, keepdim=True).values.repeat(1, 2), torch.zeros(160_000, dtype=torch.long))
+    assert calibration.compute().sharpness == pytest.approx(16 * math.sqrt(12), rel=1e-4)  # 55.4 in the paper
+
+
+def test_bins_are_right_closed_and_the_last_one_takes_one():
+    calibration = Calibration(16)
+    edges = torch.arange(1, 17, dtype=torch.float64) / 16
+    calibration.update(edges[:, None].repeat(1, 2), torch.zeros(16, dtype=torch.long))
+    assert calibration.reliability()["count"] == [1] * 16
+
+
+@pytest.mark.parametrize("bins", [1, 10, 16])
+def test_equals_the_slow_computation(bins):
+    probabilities, labels = batch()
+    confidence, predicted = probabilities.max(1)
+    expected = slow_scores(confidence.tolist(), (predicted == labels).tolist(), bins)
+    got = scored(probabilities, labels, bins)
+    for name, value in expected.items():
+        assert getattr(got, name) == pytest.approx(value, rel=1e-9), name
+
+
+def test_agrees_with_torchmetrics_on_ece_and_rmse():
+    from torchmetrics.functional.classification import multiclass_calibration_error
+
+    probabilities, labels = batch(seed=3)
+    got = scored(probabilities, labels)
+    for norm, value in (("l1", got.ece), ("l2", got.rmse)):
+        theirs = multiclass_calibration_error(probabilities.float(), labels, 5, n_bins=16, norm=norm)
+        assert value == pytest.approx(100 * theirs.item(), rel=1e-4)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**31), st.integers(1, 60), st.integers(0, 60))
+def test_splitting_merging_and_order_do_not_matter(seed, n, cut):
+    probabilities, labels = batch(seed, n)
+    whole = scored(probabilities, labels)
+    left, right = Calibration(), Calibration()
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+    left.update(probabilities[order[:cut]], labels[order[:cut]])
+    right.update(probabilities[order[cut:]], labels[order[cut:]])
+    merged = Calibration.from_state(right.state()).merge(left).compute()
+    assert merged.count == whole.count and merged.accuracy == whole.accuracy
+    for name in ("ece", "rmse", "oe"):
+        assert getattr(merged, name) == pytest.approx(getattr(whole, name), abs=1e-9)
+
+
+def test_state_survives_json_exactly():
+    import json
+
+    probabilities, labels = batch()
+    calibration = Calibration()
+    calibration.update(probabilities, labels)
+    again = Calibration.from_state(json.loads(json.dumps(calibration.state())))
+    assert again.compute() == calibration.compute()
+
+
+def test_a_billion_predictions_keep_their_digits():
+    calibration = Calibration(16)
+    one_million = torch.full((1_000_000, 2), 0.9, dtype=torch.float64)
+    one_million[::2] = 0.93
+    calibration.update(one_million, torch.zeros(1_000_000, dtype=torch.long))
+    for _ in range(10):  # doubling: 2^10 million
+        calibration.merge(Calibration.from_state(calibration.state()))
+    scores = calibration.compute()
+    assert scores.count == 1_024_000_000
+    assert scores.ece == pytest.approx(100 * (1 - 0.915), rel=1e-9)
+    assert scores.sharpness == pytest.approx(1 / 0.015, rel=1e-9)
+
+
+def test_bad_input_is_refused():
+    calibration = Calibration()
+    with pytest.raises(UserError, match="softmax"):
+        calibration.update(torch.tensor([[3.0, 1.0]]), torch.tensor([0]))
+    with pytest.raises(UserError, match="softmax"):
+        calibration.update(torch.tensor([[float("nan"), 0.0]]), torch.tensor([0]))
+    with pytest.raises(UserError, match="labels"):
+        calibration.update(torch.rand(3, 2), torch.tensor([0]))
+    with pytest.raises(UserError, match="update"):
+        calibration.compute()
+    with pytest.raises(UserError, match="bins"):
+        calibration.merge(Calibration(10))
+
+
+def test_mean_corruption_accuracy_leaves_gaussian_noise_out():
+    accuracies = {
+        "gaussian_noise": {"1": 0.0, "2": 0.0},
+        "shot_noise": {"1": 80.0, "2": 60.0},
+        "impulse_noise": {"1": 50.0, "2": 50.0},
+        "fog": {"1": 90.0, "2": 90.0},
+    }
+    assert mean_corruption_accuracy(accuracies) == pytest.approx(np.mean([80, 60, 50, 50, 90, 90]))
+    assert noise_corruption_accuracy(accuracies) == pytest.approx(60)
+    assert noise_corruption_accuracy({"fog": {"1": 3.0}}) is None

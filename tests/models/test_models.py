@@ -1,0 +1,72 @@
+"""Parameter counts of the published architectures, and what every model promises."""
+
+import pytest
+import torch
+
+from dign import names
+from dign.errors import UserError
+from dign.models import MODELS, build, channel_statistics, count_parameters
+
+PUBLISHED = {"resnet18": 11_173_962, "wide_resnet18": 279_019_850, "densenet121": 1_000_618}
+SMALL = [name for name in MODELS if name != "wide_resnet18"]
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_parameter_counts_at_ten_classes(name):
+    with torch.device("meta"):
+        body = MODELS[name](10, (32, 32))
+    assert count_parameters(body) == PUBLISHED[name]
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("size", [(32, 32), (64, 64), (24, 40)])
+def test_every_model_takes_unit_images_to_logits(name, size):
+    model = build(name, classes=7, image_size=size).eval()
+    assert model(torch.rand(2, 3, *size)).shape == (2, 7)
+
+
+@pytest.mark.parametrize("name", ["resnet18", "densenet121"])
+def test_large_images_get_the_7x7_stem(name):
+    small, large = (build(name, classes=2, image_size=(side, side))[1].conv for side in (32, 64))
+    assert (small.kernel_size, small.stride) == ((3, 3), (1, 1))
+    assert (large.kernel_size, large.stride) == ((7, 7), (2, 2))
+
+
+def test_normalisation_is_inside_and_travels_with_the_weights():
+    model = build("fastnet", classes=2, image_size=(8, 8), mean=(0.1, 0.2, 0.3), std=(0.5, 0.5, 0.5))
+    x = torch.rand(1, 3, 8, 8)
+    expected = (x - torch.tensor([0.1, 0.2, 0.3]).view(3, 1, 1)) / 0.5
+    torch.testing.assert_close(model[0](x), expected)
+    assert {"0.mean", "0.std"} <= model.state_dict().keys()
+
+
+def test_the_seed_decides_the_weights_and_nothing_else_does():
+    torch.manual_seed(1)
+    first = build("fastnet", classes=2, image_size=(8, 8), seed=5)
+    before = torch.rand(1)
+    torch.manual_seed(1)
+    torch.rand(100)
+    second = build("fastnet", classes=2, image_size=(8, 8), seed=5)
+    other = build("fastnet", classes=2, image_size=(8, 8), seed=6)
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(first.parameters(), other.parameters(), strict=True))
+    torch.manual_seed(1)
+    assert torch.equal(torch.rand(1), before), "building a model must not use the global random state"
+
+
+def test_channel_statistics_of_known_images():
+    images = torch.zeros(10, 3, 4, 4, dtype=torch.uint8)
+    images[:, 1] = 255
+    images[::2, 2] = 255
+    mean, std = channel_statistics(images)
+    assert mean == pytest.approx([0, 1, 0.5])
+    assert std == pytest.approx([1e-3, 1e-3, 0.5])
+
+
+def test_unknown_names_are_answered_with_the_nearest():
+    with pytest.raises(UserError, match="Did you mean 'resnet18'"):
+        build("resnet81", classes=2, image_size=(8, 8))
+
+
+def test_names_for_help_match_the_registry():
+    assert set(names.MODELS) == set(MODELS)

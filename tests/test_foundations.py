@@ -1,0 +1,105 @@
+"""Seeds, atomic files, schedules, configurations: what everything else stands on."""
+
+import json
+import tomllib
+
+import pytest
+import torch
+
+from dign.config import PRESETS, RunConfig, coerce, read_toml
+from dign.errors import UserError
+from dign.files import replacing, write_json
+from dign.schedules import learning_rate
+from dign.seeds import derive_seed, make_generator
+
+
+def test_a_generator_depends_on_seed_purpose_and_step_alone():
+    draw = lambda *key: torch.rand(3, generator=make_generator(*key)).tolist()  # noqa: E731
+    assert draw(0, "order", 4) == draw(0, "order", 4)
+    keys = [(0, "order", 4), (1, "order", 4), (0, "noise", 4), (0, "order", 5)]
+    assert len({tuple(draw(*key)) for key in keys}) == 4
+    assert 0 <= derive_seed(123, "x") < 2**63
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    target = tmp_path / "file.json"
+    write_json(target, {"a": 1})
+    with pytest.raises(RuntimeError), replacing(target) as partial:
+        partial.write_text("half")
+        raise RuntimeError
+    assert json.loads(target.read_text()) == {"a": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["file.json"]
+    with pytest.raises(ValueError):
+        write_json(target, {"a": float("nan")})
+    assert json.loads(target.read_text()) == {"a": 1}
+
+
+def test_the_paper_schedule_drops_at_epochs_50_and_100():
+    rates = [learning_rate("step", 0.1, epoch, 150) for epoch in (0, 49, 50, 99, 100, 149)]
+    assert rates == pytest.approx([0.1, 0.1, 0.01, 0.01, 0.001, 0.001])
+
+
+def test_one_cycle_goes_up_then_down_and_cosine_down():
+    cycle = [learning_rate("one-cycle", 1.0, step, 100, warmup=0.2) for step in range(100)]
+    assert cycle.index(max(cycle)) in (19, 20) and cycle[0] > 0 and cycle[-1] > 0
+    assert cycle[10] == pytest.approx(10.5 / 20) and cycle[60] == pytest.approx(39.5 / 80)
+    cosine = [learning_rate("cosine", 1.0, step, 10) for step in range(10)]
+    assert cosine == sorted(cosine, reverse=True) and sum(cosine) == pytest.approx(5)
+
+
+def test_a_configuration_survives_toml():
+    values = {"data": 'folder:/a b/"c"', "lr": 1, "settings": {"dign": {"weight": 0.5, "together": False}}}
+    config = RunConfig.from_mapping(values)
+    assert config.lr == 1.0 and isinstance(config.lr, float)
+    assert RunConfig.from_mapping(tomllib.loads(config.to_toml())) == config
+
+
+def test_defaults_are_the_published_recipe():
+    config = RunConfig.from_mapping({"data": "cifar10", "preset": "paper"})
+    assert (config.epochs, config.batch_size, config.lr, config.momentum, config.weight_decay) == (
+        150,
+        512,
+        0.1,
+        0.9,
+        5e-4,
+    )
+    assert (config.schedule, config.crop, config.flip, config.jitter, config.rotation) == ("step", 4, True, 0.25, 2.0)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_options_win_over_presets(preset):
+    assert RunConfig.from_mapping({"data": "digits", "preset": preset, "epochs": 3}).epochs == 3
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"data": "digits", "epoch": 1}, "Did you mean 'epochs'"),
+        ({"data": "digits", "epochs": 1.5}, "epochs must be a whole number"),
+        ({"data": "digits", "epochs": True}, "epochs must be a whole number"),
+        ({"data": "digits", "lr": "fast"}, "lr must be a number"),
+        ({"data": "digits", "lr": float("nan")}, "lr must be at least"),
+        ({"data": "digits", "schedule": "stp"}, "Did you mean 'step'"),
+        ({"data": "digits", "validation": 1.0}, "below 1"),
+        ({"data": "digits", "preset": "papr"}, "Did you mean 'paper'"),
+        ({"epochs": 1}, "Which data"),
+    ],
+)
+def test_wrong_values_are_named(values, message):
+    with pytest.raises(UserError, match=message):
+        RunConfig.from_mapping(values)
+
+
+def test_text_becomes_what_the_field_wants():
+    assert coerce("off", bool, "x") is False
+    assert coerce("3", int, "x") == 3
+    assert coerce("1,2", tuple[int, ...], "x") == (1, 2)
+    assert coerce("none", float | None, "x") is None
+
+
+def test_unreadable_configuration_files_are_named(tmp_path):
+    with pytest.raises(UserError, match="Cannot read"):
+        read_toml(tmp_path / "missing.toml")
+    (tmp_path / "bad.toml").write_text("a = = 1")
+    with pytest.raises(UserError, match="not valid TOML"):
+        read_toml(tmp_path / "bad.toml")
