@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dign.corruptions import blur, digital, noise
+from dign.corruptions import blur, digital, noise, weather
 from dign.corruptions.settings import parameters, profile_for
 from dign.corruptions.streams import Streams
 from dign.errors import UserError, unknown_name
@@ -26,6 +26,11 @@ CORRUPTIONS: dict[str, Corruption] = {
     "motion_blur": blur.motion_blur,
     "zoom_blur": blur.zoom_blur,
     "gaussian_blur": blur.gaussian_blur,
+    "snow": weather.snow,
+    "frost": weather.frost,
+    "fog": weather.fog,
+    "brightness": weather.brightness,
+    "spatter": weather.spatter,
     "contrast": digital.contrast,
     "elastic_transform": digital.elastic_transform,
     "pixelate": digital.pixelate,

@@ -9,6 +9,7 @@ from typing import Any
 from dign.errors import UserError, unknown_name
 
 SEVERITIES = (1, 2, 3, 4, 5)
+FROST_SCALE = {"cifar": 0.2, "tiny-imagenet": 0.3, "imagenet": 1.0}  # how much the frost pictures are shrunk
 PROFILES: dict[str, int] = {"cifar": 32, "tiny-imagenet": 64, "imagenet": 224}  # name -> side of the images it is for
 
 
@@ -33,4 +34,5 @@ def parameters(name: str, severity: int, profile: str) -> Any:
         raise unknown_name("corruption", name, table)
     if severity not in SEVERITIES or isinstance(severity, bool):
         raise UserError(f"Severity must be a whole number from 0 (clean) to 5, not {severity!r}.")
-    return table[name][severity - 1]
+    setting = table[name][severity - 1]
+    return [*setting, FROST_SCALE[profile]] if name == "frost" else setting

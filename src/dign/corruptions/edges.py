@@ -1,0 +1,125 @@
+"""What the water of `spatter` is made from: edges, distances to them, and equalised grey values.
+
+All of it is whole-number arithmetic on batches (N,H,W), and runs on any device.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dign.corruptions.linear import pad
+
+_LOW, _HIGH = 50, 150
+_TANGENT = 13573  # tan(22.5 degrees) * 2^15
+_STRAIGHT, _DIAGONAL, _KNIGHT = 65536, 91750, 143976  # 1, 1.4 and 2.1969 times 2^16: lengths of chess moves
+
+
+def canny(layer: Tensor) -> Tensor:
+    """Canny edges (thresholds 50 and 150, 3x3 Sobel, |gx| + |gy|) of (N,H,W) uint8, as booleans."""
+    across, down = _sobel(layer)
+    strength = across.abs() + down.abs()
+    candidate = (strength > _LOW) & _is_ridge(strength, across, down)
+    return _connected(candidate & (strength > _HIGH), candidate)
+
+
+def _sobel(layer: Tensor) -> tuple[Tensor, Tensor]:
+    x = pad(layer.to(torch.int32), (1, 1, 1, 1), "nearest")
+    smooth_down = x[:, :-2] + 2 * x[:, 1:-1] + x[:, 2:]
+    smooth_across = x[:, :, :-2] + 2 * x[:, :, 1:-1] + x[:, :, 2:]
+    return smooth_down[:, :, 2:] - smooth_down[:, :, :-2], smooth_across[:, 2:] - smooth_across[:, :-2]
+
+
+def _is_ridge(strength: Tensor, across: Tensor, down: Tensor) -> Tensor:
+    """Whether the gradient is largest along its own direction, in steps of 45 degrees; beyond the image it is 0."""
+    s = F.pad(strength, (1, 1, 1, 1))
+    height, width = strength.shape[-2:]
+
+    def beside(rows: int, columns: int) -> Tensor:
+        return s[:, 1 + rows : 1 + rows + height, 1 + columns : 1 + columns + width]
+
+    rise, flat = down.abs() << 15, across.abs() * _TANGENT
+    horizontal = rise < flat
+    vertical = rise > flat + (across.abs() << 16)
+    falling = (across ^ down) < 0
+    on_row = (strength > beside(0, -1)) & (strength >= beside(0, 1))
+    on_column = (strength > beside(-1, 0)) & (strength >= beside(1, 0))
+    on_rising = (strength > beside(-1, -1)) & (strength > beside(1, 1))
+    on_falling = (strength > beside(-1, 1)) & (strength > beside(1, -1))
+    on_diagonal = (falling & on_falling) | (~falling & on_rising)
+    return (horizontal & on_row) | (vertical & on_column) | (~horizontal & ~vertical & on_diagonal)
+
+
+def _connected(strong: Tensor, candidate: Tensor) -> Tensor:
+    """The candidates that touch, over any number of others, a strong edge."""
+    allowed = candidate.to(torch.float32)
+    reached = strong.to(torch.float32)
+    while True:
+        grown = F.max_pool2d(reached[:, None], 3, stride=1, padding=1)[:, 0].mul_(allowed)
+        if torch.equal(grown, reached):
+            return reached > 0
+        reached = grown
+
+
+def distance(edges: Tensor, limit: int) -> Tensor:
+    """The length in 1/65536 pixel (N,H,W) int32 of the shortest way to an edge, at most `limit` pixels.
+
+    A way consists of straight, diagonal and knight's moves (the 5x5 chamfer). Two sweeps over the rows find it, one
+    down and one up; within a row, moves to the side are a running minimum.
+    """
+    top = limit * 65536
+    start = torch.where(edges, 0, top).to(torch.int32)
+    rows = list(start.unbind(1))
+    slope = torch.arange(edges.shape[2], dtype=torch.int32, device=edges.device) * _STRAIGHT
+    _sweep(rows, top, slope)
+    rows = [row.flip(1) for row in reversed(rows)]
+    _sweep(rows, top, slope)
+    return torch.stack([row.flip(1) for row in reversed(rows)], dim=1)
+
+
+def _sweep(rows: list[Tensor], top: int, slope: Tensor) -> None:
+    """Relax the rows (N,W) from the first to the last, in place of the list's entries."""
+    beyond = torch.full_like(rows[0], top)
+    width = len(slope)
+
+    def beside(row: Tensor, columns: int) -> Tensor:
+        return F.pad(row, (2, 2), value=top)[:, 2 + columns : 2 + columns + width]
+
+    before, last = beyond, beyond
+    for number, row in enumerate(rows):
+        diagonal = torch.minimum(beside(last, -1), beside(last, 1)).add_(_DIAGONAL)
+        knight = torch.minimum(beside(last, -2), beside(last, 2))
+        knight = torch.minimum(torch.minimum(beside(before, -1), beside(before, 1)), knight).add_(_KNIGHT)
+        nearest = torch.minimum(torch.minimum(row, last + _STRAIGHT), torch.minimum(diagonal, knight))
+        rows[number] = (nearest - slope).cummin(dim=1).values.add_(slope)
+        before, last = last, rows[number]
+
+
+def box_sum(x: Tensor) -> Tensor:
+    """Sums over 3x3 windows of (N,H,W), mirrored at the edges."""
+    x = pad(x, (1, 1, 1, 1), "mirror")
+    x = x[:, :-2] + x[:, 1:-1] + x[:, 2:]
+    return x[:, :, :-2] + x[:, :, 1:-1] + x[:, :, 2:]
+
+
+def emboss(x: Tensor) -> Tensor:
+    """Correlate (N,H,W) with [[-2,-1,0],[-1,1,1],[0,1,2]], mirrored at the edges, limited to 0..255."""
+    x = pad(x, (1, 1, 1, 1), "mirror")
+    height, width = x.shape[1] - 2, x.shape[2] - 2
+    total = torch.zeros_like(x[:, 1:-1, 1:-1])
+    for down, across, weight in ((0, 0, -2), (0, 1, -1), (1, 0, -1), (1, 1, 1), (1, 2, 1), (2, 1, 1), (2, 2, 2)):
+        total.add_(x[:, down : down + height, across : across + width], alpha=weight)
+    return total.clamp_(0, 255)
+
+
+def equalise(x: Tensor, levels: int) -> Tensor:
+    """Spread the grey values of each image of (N,H,W), whole numbers below `levels`, evenly over 0..255."""
+    flat = x.flatten(1).to(torch.int64)
+    pixels = flat.shape[1]
+    counts = torch.zeros((len(x), levels), dtype=torch.int64, device=x.device)
+    counts.scatter_add_(1, flat, torch.ones_like(flat))
+    first = (counts > 0).to(torch.uint8).argmax(dim=1, keepdim=True)
+    lowest = counts.gather(1, first)
+    scale = 255.0 / (pixels - lowest).clamp(min=1).to(torch.float32)
+    spread = ((counts.cumsum(1) - lowest).clamp(min=0) * scale).round_().to(x.dtype)
+    spread = torch.where(lowest == pixels, first.to(x.dtype), spread)  # a uniform image stays as it is
+    return spread.gather(1, flat).view_as(x)
