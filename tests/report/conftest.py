@@ -34,11 +34,10 @@ METHODS = {
 
 
 def fake_condition(accuracy: float, overconfidence: float, images: int, generator: torch.Generator) -> Calibration:
-    """Predictions with about this accuracy, whose wrong ones are as confident as `overconfidence` says."""
-    correct = torch.rand(images, generator=generator) < accuracy
-    sure = torch.rand(images, generator=generator) ** 0.25
-    unsure = 0.2 + 0.8 * torch.rand(images, generator=generator) ** (1 / (0.3 + 2 * overconfidence))
-    confidence = torch.where(correct, sure, unsure).clamp(0.11, 1.0).double()
+    """Predictions with about this accuracy, more confident than right by `overconfidence`."""
+    chance = torch.rand(images, generator=generator) ** (1 / accuracy - 1)  # its mean is `accuracy`
+    correct = torch.rand(images, generator=generator) < chance
+    confidence = (1 - (1 - chance) ** (1 + 3 * overconfidence)).clamp(0.11, 1.0).double()
     probabilities = ((1 - confidence) / 9)[:, None].repeat(1, 10)
     labels = torch.zeros(images, dtype=torch.long)
     probabilities[torch.arange(images), (~correct).long()] = confidence

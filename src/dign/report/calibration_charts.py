@@ -44,14 +44,14 @@ def reliability_diagram(title: str, calibration: Calibration, slot: int) -> Html
 def _bin_bars(
     upper: Axes, lower: Axes, left: float, width: float, accuracy: float, confidence: float, share: float, faint: bool
 ) -> list[Html]:
-    """The bar of accuracy, the gap up or down to the mean confidence, and the bar of the histogram."""
-    top, bottom = sorted((upper.y(accuracy), upper.y(confidence)))
-    kind = "bar faint" if faint else "bar"
-    return [
-        tag("rect", class_=kind, x=left, y=upper.y(accuracy), width=width, height=upper.y(0) - upper.y(accuracy)),
-        tag("rect", class_="gap faint" if faint else "gap", x=left, y=top, width=width, height=bottom - top),
-        tag("rect", class_="bar", x=left, y=lower.y(share), width=width, height=lower.y(0) - lower.y(share)),
-    ]
+    """The bar of accuracy, a line at the mean confidence with the gap to it, and the bar of the histogram."""
+    top, mean = upper.y(accuracy), upper.y(confidence)
+    parts = [tag("rect", class_="bar", x=left, y=top, width=width, height=upper.y(0) - top)]
+    if mean < top:
+        parts.append(tag("rect", class_="gap", x=left, y=mean, width=width, height=top - mean))
+    parts.append(tag("line", class_="mean", x1=left, x2=left + width, y1=mean, y2=mean))
+    histogram = tag("rect", class_="bar", x=left, y=lower.y(share), width=width, height=lower.y(0) - lower.y(share))
+    return [tag("g", parts, class_="faint" if faint else None), histogram]
 
 
 @dataclass(frozen=True)

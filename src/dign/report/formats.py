@@ -12,7 +12,7 @@ _LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
     "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
     "|": r"\textbar{}", '"': "''", "±": r"$\pm$", "−": "$-$", "–": "--", "—": "---", "…": r"\dots{}",
-    "↑": r"$\uparrow$", "↓": r"$\downarrow$", "→": r"$\rightarrow$", "λ": r"$\lambda$", "σ": r"$\sigma$", "×": r"$\times$",
+    "↑": r"$\uparrow$", "↓": r"$\downarrow$", "λ": r"$\lambda$", "σ": r"$\sigma$", "×": r"$\times$",
 }  # fmt: skip
 
 
@@ -104,7 +104,8 @@ def to_latex(tables: Sequence[Table]) -> str:
 def _latex_table(table: Table) -> str:
     width = len(table.columns) + 1
     head = [f"\\textbf{{{_latex(text)}}}" for text in (table.corner, *(column.label for column in table.columns))]
-    alignment = "l" + "".join("c" if column.numeric else "p{5cm}" for column in table.columns)
+    alignment = "p{4.5cm}" if table.wide_labels else "l"
+    alignment += "".join("c" if column.numeric else "p{4.3cm}" for column in table.columns)
     lines = [
         r"\begin{table}[htbp]\centering",
         f"\\caption{{{_latex(table.title)}. {_latex(table.caption)}}}",

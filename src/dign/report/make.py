@@ -8,14 +8,15 @@ from pathlib import Path
 
 from dign.errors import UserError
 from dign.files import write_text
+from dign.report.claims import claims_table
+from dign.report.comparisons import comparison_table, difference_table
 from dign.report.formats import WRITERS, to_csv_layout
 from dign.report.load import Run, load_runs
 from dign.report.page import build_page
+from dign.report.paper import paper_comparison
 from dign.report.schema import clean_text
 from dign.report.study import Group, Study, make_study
-from dign.report.tables import all_tables
-
-FORMATS = ("html", *WRITERS)
+from dign.report.tables import Table, corruption_table, paper_tables, severity_table, summary_table
 
 
 def study_of(paths: Sequence[Path | str], data: str | None = None) -> Study:
@@ -73,6 +74,15 @@ def write_report(study: Study, out: Path, format: str = "html") -> list[Path]:
         raise UserError(f"'{clean_text(out)}' is a folder: give the file that the report goes to.")
     write_text(out, report_text(study, format))
     return [out]
+
+
+def all_tables(study: Study) -> list[Table]:
+    """Every table that these runs have numbers for."""
+    tables = [summary_table(study), comparison_table(study), difference_table(study)]
+    if study.corruptions:
+        tables += [corruption_table(study), severity_table(study)]
+    tables += [*paper_tables(study), paper_comparison(study), claims_table(study)]
+    return [table for table in tables if table is not None]
 
 
 def report_text(study: Study, format: str) -> str:

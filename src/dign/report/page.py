@@ -6,21 +6,26 @@ import base64
 import hashlib
 from importlib.resources import files
 
+from dign.report.claims import claims_table
+from dign.report.comparisons import comparison_table, difference_table
+from dign.report.extra_sections import examples_section, landscape_section
 from dign.report.html import Html, join, tag
 from dign.report.palette import palette_css
+from dign.report.paper import citation, paper_comparison
 from dign.report.run_sections import runs_section, training_section
 from dign.report.sections import (
     accuracy_calibration,
     heat_maps,
     html_table,
-    noise_figure,
+    noise_figures,
     reliability_section,
+    section_tables,
     small_multiples,
     swatch,
 )
 from dign.report.story import headline, opening
 from dign.report.study import Study
-from dign.report.tables import corruption_table, paper_tables, severity_table, summary_table
+from dign.report.tables import Table, corruption_table, paper_tables, severity_table, summary_table
 
 
 def build_page(study: Study) -> str:
@@ -58,8 +63,10 @@ def _panels(study: Study) -> list[tuple[str, str, Html | None]]:
         ("summary", "Summary", _summary(study)),
         ("corruptions", "Corruptions", _corruptions(study)),
         ("calibration", "Calibration", _calibration(study)),
+        ("examples", "Examples", _titled("Example images", examples_section(study))),
+        ("landscape", "Landscape", _titled("Loss landscape", landscape_section(study))),
         ("training", "Training", _titled("Training curves", training_section(study))),
-        ("tables", "Tables", join([[tag("h2", table.title), html_table(table)] for table in paper_tables(study)])),
+        ("paper", "Paper", _paper(study)),
         ("runs", "Runs", join(tag("h2", "Runs"), runs_section(study))),
     ]
 
@@ -68,7 +75,25 @@ def _summary(study: Study) -> Html:
     field = tag("input", type="search", id="filter", placeholder="Filter: a method or a model", autocomplete="off")
     tools = tag("div", tag("label", "Filter rows", field, class_="filter"), tag("output", id="shown"), class_="tools")
     table = html_table(summary_table(study), sortable=True, identifier="summary-table")
-    return join(noise_figure(study), tag("h2", "All methods"), tools, table)
+    more = [found for found in (comparison_table(study), difference_table(study)) if found]
+    return join(noise_figures(study), tag("h2", "All methods"), tools, table, [_titled_table(one) for one in more])
+
+
+def _titled_table(table: Table) -> Html:
+    return join(tag("h2", table.title), html_table(table))
+
+
+def _paper(study: Study) -> Html:
+    """The claims, our numbers beside the paper's, and our numbers in the layout of its tables."""
+    beside = paper_comparison(study)
+    nothing = f"The paper has no numbers for {study.data} with {', '.join(study.models)}."
+    return join(
+        _titled_table(claims_table(study)),
+        tag("h2", "Our numbers beside the paper's"),
+        section_tables(beside) if beside else tag("p", nothing, class_="note"),
+        [_titled_table(table) for table in paper_tables(study)],
+        tag("p", f"The paper: {citation()}.", class_="note"),
+    )
 
 
 def _corruptions(study: Study) -> Html | None:
@@ -89,9 +114,9 @@ def _corruptions(study: Study) -> Html | None:
 
 def _calibration(study: Study) -> Html:
     explanation = (
-        "Bars: accuracy of the predictions whose confidence lies in the bin. Hatched: the gap to their mean "
-        "confidence. On the diagonal, confidence is what it says. Below: how often each confidence occurs. "
-        "Counts of all seeds are pooled; pale bins hold less than 0.5 % of the predictions."
+        "Bars: accuracy of the predictions whose confidence lies in the bin. Short lines: their mean confidence; above "
+        "the bar, the model claims more than it can. On the diagonal, confidence is what it says. Below: how often "
+        "each confidence occurs. Counts of all seeds are pooled; pale bins hold less than 0.5 % of the predictions."
     )
     return join(
         _titled("Accuracy against calibration", accuracy_calibration(study)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from dign.report.study import METHOD_ORDER, Group
 
 _KNOWN: dict[str, tuple[str, str]] = {  # on a light ground, on a dark ground
@@ -66,7 +68,7 @@ _HEAT = (
 def heat_colour(fraction: float) -> tuple[str, str]:
     """Background and readable text colour for a fraction in [0,1]."""
     fraction = min(max(fraction, 0.0), 1.0)
-    for (low, first), (high, second) in zip(_HEAT, _HEAT[1:], strict=False):
+    for (low, first), (high, second) in pairwise(_HEAT):
         if fraction <= high:
             share = (fraction - low) / (high - low)
             red, green, blue = (round(a + share * (b - a)) for a, b in zip(first, second, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dign.metrics import Calibration
 from dign.report.load import Run
 
 
@@ -96,3 +97,22 @@ def severity_accuracy(severity: int, names: tuple[str, ...], label: str) -> Quan
 
     text = "clean" if severity == 0 else f"severity {severity}"
     return Quantity(f"severity_{severity}", text.capitalize(), f"Accuracy at {text}, mean over {label}.", True, read)
+
+
+def severity_error(severity: int, names: tuple[str, ...], label: str) -> Quantity:
+    """ECE of the predictions under the corruptions `names` at one severity, pooled; severity 0 is clean."""
+
+    def read(run: Run) -> float | None:
+        if severity == 0:
+            return run.clean.compute().ece
+        found = [run.corruptions[name].severities.get(severity) for name in names if name in run.corruptions]
+        present = [condition for condition in found if condition is not None]
+        if not present:
+            return None
+        pooled = Calibration(run.clean.bins)
+        for condition in present:
+            pooled.merge(condition)
+        return pooled.compute().ece
+
+    text = "clean" if severity == 0 else f"severity {severity}"
+    return Quantity(f"severity_ece_{severity}", text.capitalize(), f"ECE at {text}, pooled over {label}.", False, read)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from dign.report.calibration_charts import Spot, reliability_diagram, scatter
 from dign.report.charts import Axes, Series, Tip, line_chart, number_ticks, percent_range, tip_text
+from dign.report.claims import FAILS, PASSES, UNMEASURED, UNSURE
 from dign.report.html import Html, join, tag
 from dign.report.palette import dash_of, heat_colour
-from dign.report.quantities import CALIBRATION, MCA_N, Quantity, corruption_title, severity_accuracy
+from dign.report.quantities import CALIBRATION, MCA_N, Quantity, corruption_title, severity_accuracy, severity_error
 from dign.report.study import Group, Study
-from dign.report.tables import NOTHING, Cell, Table, number, statistic_cell
-
-HEAT_STEP = 2.5
+from dign.report.tables import NOTHING, Cell, Section, Table, statistic_cell
 
 
 def html_table(table: Table, *, sortable: bool = False, identifier: str | None = None) -> Html:
@@ -29,8 +29,9 @@ def html_table(table: Table, *, sortable: bool = False, identifier: str | None =
             rows.append(tag("tr", tag("th", section.heading, colspan=len(heads), scope="rowgroup"), class_="section"))
         rows += [_html_row(table, row) for row in section.rows]
         bodies.append(tag("tbody", rows, data_section=section.heading or ""))
-    caption = tag("caption", table.caption)
-    whole = tag("table", caption, tag("thead", tag("tr", head)), bodies, id=identifier, class_="data",
+    caption = tag("caption", table.caption) if table.caption else None
+    kind = "data sentences" if table.wide_labels else "data"
+    whole = tag("table", caption, tag("thead", tag("tr", head)), bodies, id=identifier, class_=kind,
                 data_sortable=sortable)  # fmt: skip
     return tag("div", whole, class_="scroll", tabindex="0", role="region", aria_label=table.title)
 
@@ -46,7 +47,19 @@ def _html_cell(cell: Cell, numeric: bool) -> Html:
     shown: object = tag("strong", cell.text) if cell.best else cell.text
     spread = tag("span", f" ± {cell.std:.1f}", class_="std") if cell.std is not None else None
     value = None if cell.value is None else f"{cell.value:.6f}"
-    return tag("td", shown, spread, class_="num" if numeric else None, data_value=value)
+    kind = {PASSES: " passes", FAILS: " fails", UNSURE: " unsure", UNMEASURED: " unsure"}.get(cell.text, "")
+    return tag("td", shown, spread, class_="num" if numeric else f"text{kind}", data_value=value)
+
+
+def section_tables(table: Table) -> Html:
+    """A table's sections as small tables side by side: for long ones."""
+    parts = []
+    for section in table.sections:
+        single = replace(table, sections=(Section(None, section.rows),), caption="")
+        slot = section.rows[0].slot
+        heading = tag("h4", swatch(slot) if slot is not None else None, section.heading)
+        parts.append(tag("div", heading, html_table(single), class_=None if slot is None else f"s{slot}"))
+    return join(tag("p", table.caption, class_="note"), tag("div", parts, class_="grid-of-tables"))
 
 
 def swatch(slot: int) -> Html:
@@ -59,65 +72,85 @@ def per_model(study: Study, build) -> Html:
     return join([[tag("h3", model) if several else None, build(study.of_model(model))] for model in study.models])
 
 
-def severity_chart(
-    groups: Sequence[Group], names: tuple[str, ...], study: Study, title: str, *, y_range, large: bool = False
-) -> Html:
-    """Accuracy against severity, averaged over the corruptions `names`; severity 0 is the clean images."""
-    levels = [severity_accuracy(severity, names, title) for severity in (0, *study.severities)]
-    series = [_severity_series(group, levels, (0, *study.severities)) for group in groups]
+@dataclass(frozen=True)
+class Against:
+    """What is drawn against severity: a quantity per severity (0: clean), over some corruptions."""
+
+    title: str
+    places: tuple[int, ...]
+    levels: tuple[Quantity, ...]
+    y_label: str = "Accuracy, %"
+
+    @classmethod
+    def of(cls, study: Study, names: tuple[str, ...], title: str, quantity=severity_accuracy, **more) -> Against:
+        places = (0, *study.severities)
+        return cls(title, places, tuple(quantity(place, names, title) for place in places), **more)
+
+    def values(self, groups: Sequence[Group]) -> list[float]:
+        means = [group.mean(level) for group in groups for level in self.levels]
+        return [mean for mean in means if mean is not None]
+
+
+def severity_chart(groups: Sequence[Group], what: Against, y_range: tuple[float, float], large: bool = False) -> Html:
+    series = [_severity_series(group, what) for group in groups]
     series = [one for one in series if one.points]
-    width, height, right = (680.0, 360.0, 110.0) if large else (300.0, 190.0, 10.0)
-    ticks = [(0, "clean"), *((severity, str(severity)) for severity in study.severities)]
-    axes = Axes(width, height, (0, max(study.severities)), y_range, (12, right, 36, 44 if large else 34), ticks,
-                number_ticks(*y_range, 5 if large else 4), "Severity" if large else "", "Accuracy, %" if large else "",
-                )  # fmt: skip
+    width, height, right = (600.0, 350.0, 104.0) if large else (300.0, 190.0, 10.0)
+    ticks = [(place, str(place) if place else "clean") for place in what.places]
+    axes = Axes(
+        width,
+        height,
+        (0, max(what.places)),
+        y_range,
+        (12, right, 36, 44 if large else 34),
+        ticks,
+        number_ticks(*y_range, 5 if large else 4),
+        "Severity" if large else "",
+        what.y_label if large else "",
+    )
 
-    def tip(severity: float) -> Tip:
-        return severity_tip(groups, levels[[0, *study.severities].index(int(severity))], title)
+    def tip(place: float) -> Tip:
+        return _severity_tip(groups, what, what.places.index(int(place)))
 
-    return line_chart(f"{title}: accuracy against severity", axes, series, tip, end_labels=large)
+    return line_chart(f"{what.title}: {what.y_label} against severity", axes, series, tip, end_labels=large)
 
 
-def _severity_series(group: Group, levels: Sequence[Quantity], places: Sequence[int]) -> Series:
-    found = [(place, group.statistic(level)) for place, level in zip(places, levels, strict=True)]
+def _severity_series(group: Group, what: Against) -> Series:
+    found = [(place, group.statistic(level)) for place, level in zip(what.places, what.levels, strict=True)]
     present = [(place, statistic) for place, statistic in found if statistic]
     points = [(float(place), statistic.mean) for place, statistic in present]
     return Series(group.label, group.slot, points, [s.std for _, s in present], dash_of(group))
 
 
-def severity_tip(groups: Sequence[Group], level: Quantity, title: str) -> Tip:
+def _severity_tip(groups: Sequence[Group], what: Against, index: int) -> Tip:
+    level = what.levels[index]
     found = [(group, group.statistic(level)) for group in groups]
     present = sorted(((g, s) for g, s in found if s), key=lambda pair: -pair[1].mean)
     lines = [(group.slot, group.label, statistic_cell(statistic).plain) for group, statistic in present]
-    return [(None, f"{title}, {level.label.lower()}", "")] + lines
+    return [(None, f"{what.title}, {level.label.lower()}", ""), *lines]
 
 
-def severity_range(study: Study, corruptions: Sequence[tuple[str, ...]]) -> tuple[float, float]:
-    means = [
-        group.mean(severity_accuracy(severity, names, ""))
-        for names in corruptions
-        for severity in (0, *study.severities)
-        for group in study.groups
-    ]
-    return percent_range([mean for mean in means if mean is not None])
-
-
-def noise_figure(study: Study) -> Html | None:
-    """The one figure to look at: accuracy as noise grows."""
+def noise_figures(study: Study) -> Html | None:
+    """The figures to look at first: accuracy and calibration error as noise grows."""
     names = study.noises or study.counted
     if not names:
         return None
     title = "Impulse, shot and speckle noise" if study.noises else "All corruptions"
-    y_range = severity_range(study, [names])
-    return per_model(
-        study,
-        lambda groups: tag(
-            "figure",
-            severity_chart(groups, names, study, title, y_range=y_range, large=True),
-            tag("figcaption", f"Accuracy as the corruption grows, mean over {title.lower()}"
-                f"{', bands: ± one standard deviation over seeds' if _several_seeds(groups) else ''}."),
-        ),
-    )  # fmt: skip
+    accuracy = Against.of(study, names, title)
+    error = Against.of(study, names, title, severity_error, y_label="Calibration error (ECE), %")
+    accuracy_range = percent_range(accuracy.values(study.groups))
+    error_range = (0.0, 1.08 * max(error.values(study.groups)))
+
+    def build(groups: Sequence[Group]) -> Html:
+        bands = " Bands: ± one standard deviation over seeds." if _several_seeds(groups) else ""
+        left = tag("figcaption", f"Accuracy as the corruption grows: {title.lower()}. Higher is better.{bands}")
+        right = tag("figcaption", "How far confidence is from accuracy, pooled over the same images. Lower is better.")
+        figures = [
+            tag("figure", severity_chart(groups, accuracy, accuracy_range, large=True), left),
+            tag("figure", severity_chart(groups, error, error_range, large=True), right),
+        ]
+        return tag("div", figures, class_="panels wide hero")
+
+    return per_model(study, build)
 
 
 def _several_seeds(groups: Sequence[Group]) -> bool:
@@ -125,14 +158,15 @@ def _several_seeds(groups: Sequence[Group]) -> bool:
 
 
 def small_multiples(study: Study) -> Html:
-    y_range = severity_range(study, [(name,) for name in study.corruptions])
+    """A panel per corruption, all with the same scale."""
+    panels = {name: Against.of(study, (name,), corruption_title(name)) for name in study.corruptions}
+    y_range = percent_range([value for what in panels.values() for value in what.values(study.groups)])
 
     def build(groups: Sequence[Group]) -> Html:
         families: dict[str, list[Html]] = {}
         for name, family in study.corruptions.items():
-            title = corruption_title(name)
-            chart = severity_chart(groups, (name,), study, title, y_range=y_range)
-            panel = tag("figure", tag("figcaption", title, class_="above"), chart)
+            chart = severity_chart(groups, panels[name], y_range)
+            panel = tag("figure", tag("figcaption", panels[name].title, class_="above"), chart)
             families.setdefault(family, []).append(panel)
         return join([
             [tag("h4", family.capitalize()) if len(families) > 1 else None, tag("div", panels, class_="panels")]
@@ -164,8 +198,8 @@ def _heat_cell(group: Group, name: str, severity: int) -> Html:
     if statistic is None:
         return tag("td", NOTHING)
     background, ink = heat_colour(statistic.mean / 100)
-    lines = [(group.slot, group.label, ""),
-             (None, f"{corruption_title(name)}, severity {severity}", f"{statistic_cell(statistic).plain} %")]  # fmt: skip
+    place = f"{corruption_title(name)}, severity {severity}"
+    lines = [(group.slot, group.label, ""), (None, place, f"{statistic_cell(statistic).plain} %")]
     style = f"background:{background};color:{ink}"
     return tag("td", f"{statistic.mean:.0f}", style=style, data_tip=tip_text(lines))
 

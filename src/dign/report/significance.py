@@ -66,11 +66,8 @@ def two_sided_p(t: float, freedom: int) -> float:
     for step in range(1 if freedom % 2 == 0 else 2, freedom, 2):
         total += term
         term *= cosine**2 * step / (step + 1)
-    if freedom % 2 == 0:
-        inside = math.sin(theta) * total
-    else:
-        inside = 2 / math.pi * (theta + math.sin(theta) * total)
-    return min(max(1 - inside, 0.0), 1.0)
+    even, odd = math.sin(theta) * total, 2 / math.pi * (theta + math.sin(theta) * total)
+    return min(max(1 - (even if freedom % 2 == 0 else odd), 0.0), 1.0)
 
 
 def critical_value(freedom: int, level: float = LEVEL) -> float:

@@ -67,6 +67,8 @@ class Table:
     corner: str
     columns: tuple[Column, ...]
     sections: tuple[Section, ...]
+    wide_labels: bool = False
+    """Row labels are sentences."""
 
     @property
     def rows(self) -> list[Row]:
@@ -187,13 +189,6 @@ def paper_tables(study: Study) -> list[Table]:
                     f"Table 3. {SPREAD}"),
     ]  # fmt: skip
     return [table for table in tables if table.columns and table.rows]
-
-
-def all_tables(study: Study) -> list[Table]:
-    tables = [summary_table(study)]
-    if study.corruptions:
-        tables += [corruption_table(study), severity_table(study)]
-    return tables + paper_tables(study)
 
 
 def _mca_if_more_than_noise(study: Study) -> list[Quantity]:
