@@ -5,14 +5,23 @@
 DiGN(...)
 """
 
+from dign.methods.at import AT
+from dign.methods.augmax import AugMax
+from dign.methods.augmix import AugMix
 from dign.methods.base import Cost, Method, Outcome, Sum
+from dign.methods.deepaugment import DeepAugment
 from dign.methods.dign import DiGN
 from dign.methods.dign_without_cr import DiGNWithoutCR
 from dign.methods.rse import RSE
 from dign.methods.standard import Standard
+from dign.methods.trades import TRADES
 
 METHODS: dict[str, type[Method]] = {
-    method.key: method for method in (Standard, RSE, DiGNWithoutCR, DiGN)
+    method.key: method for method in (Standard, AT, TRADES, RSE, DeepAugment, AugMix, AugMax, DiGNWithoutCR, DiGN)
 }
+"""All methods by name, in the order of the paper's tables."""
 
-__all__ = ["METHODS", "Cost", "DiGN", "DiGNWithoutCR", "Method", "Outcome", "RSE", "Standard", "Sum"]
+__all__ = [
+    "AT", "METHODS", "AugMax", "AugMix", "Cost", "DeepAugment", "DiGN", "DiGNWithoutCR", "Method", "Outcome", "RSE",
+    "Standard", "Sum", "TRADES",
+]  # fmt: skip

@@ -29,18 +29,23 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Cost:
-    """Passes through the model per training step and image, beyond nothing: Standard is (1, 1)."""
+    """Passes through the model per training step and image: Standard is (1, 1).
+
+    `input_only` of the backward passes go to the input and leave the parameters out, as in an attack: about
+    half the work of a whole one.
+    """
 
     forward: float
     backward: float
+    input_only: float = 0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.forward + other.forward, self.backward + other.backward)
+        return Cost(self.forward + other.forward, self.backward + other.backward, self.input_only + other.input_only)
 
     @property
     def standard_steps(self) -> float:
         """In steps of Standard training, a backward pass taken as twice a forward pass."""
-        return (self.forward + 2 * self.backward) / 3
+        return (self.forward + 2 * self.backward - self.input_only) / 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,9 +98,7 @@ class Method:
     def cost(self) -> Cost:
         raise NotImplementedError
 
-    def __call__(
-        self, model: nn.Module, x: Tensor, y: Tensor, *, generator: torch.Generator | None = None
-    ) -> Outcome:
+    def __call__(self, model: nn.Module, x: Tensor, y: Tensor, *, generator: torch.Generator | None = None) -> Outcome:
         wanted = [part.views(model, x, y, generator) for part in self.parts]
         batches = [x] if self.sees_clean else []
         batches += [view for views in wanted for view in views]
@@ -104,7 +107,9 @@ class Method:
         clean = next(remaining) if self.sees_clean else None
         terms: dict[str, Tensor] = {}
         for part, views in zip(self.parts, wanted, strict=True):
-            terms |= part.terms(clean, [next(remaining) for _ in views], y)
+            new = part.terms(clean, [next(remaining) for _ in views], y)
+            assert terms.keys() & new.keys() <= {"cross_entropy"}, "only the clean cross-entropy is shared"
+            terms |= new
         loss = torch.stack(list(terms.values())).sum()
         return Outcome(loss, {name: term.detach() for name, term in terms.items()}, logits[0].detach())
 
@@ -145,7 +150,7 @@ class Sum(Method):
     def cost(self) -> Cost:
         shared = max(sum(part.sees_clean for part in self.parts) - 1, 0)
         total = sum((part.cost for part in self.parts), start=Cost(0, 0))
-        return Cost(total.forward - shared, total.backward - shared)
+        return Cost(total.forward - shared, total.backward - shared, total.input_only)
 
     def at(self, progress: float) -> Method:
         return Sum([part.at(progress) for part in self.parts])

@@ -30,4 +30,4 @@ class DiGNWithoutCR(Method):
         return [add_diverse_gaussian_noise(x, self.sigma_max, generator)]
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
-        return {"noisy_cross_entropy": self.cross_entropy(views[0], y)}
+        return {"diversely_noisy_cross_entropy": self.cross_entropy(views[0], y)}

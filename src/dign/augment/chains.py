@@ -1,0 +1,196 @@
+"""AugMix's chains of random operations and their mixture, for whole batches at once."""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dign.augment import geometry
+from dign.augment.operations import affine, autocontrast, equalize, fourier, posterize, solarize, translate
+from dign.errors import unknown_name
+
+NINE = (
+    "autocontrast", "equalize", "posterize", "rotate", "solarize",
+    "shear-x", "shear-y", "translate-x", "translate-y",
+)  # fmt: skip
+"""The operations of AugMix, none of which is among the corruptions of the benchmark."""
+OPERATIONS = (*NINE, "fourier")
+"""All operations that a chain may be made of."""
+
+_GROUP_OF = {name: name.split("-")[0] for name in OPERATIONS} | {"rotate": "bend", "shear-x": "bend", "shear-y": "bend"}
+_GROUPS = ("nothing", *sorted(set(_GROUP_OF.values())))
+"""Operations that are carried out by the same call."""
+
+
+def chains(
+    x: Tensor,
+    count: int,
+    *,
+    depth: int | None = None,
+    severity: Tensor | float = 3.0,
+    operations: tuple[str, ...] = NINE,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Each image at the end of `count` chains of random operations: (N,3,H,W) in [0,1] to uint8 (N,count,3,H,W).
+
+    A chain is `depth` operations long, or one to three where that is None (drawn for each chain). Each is any
+    one of `operations`, at a level drawn from U(0.1, severity) and with a random sign, as AugMix's authors do;
+    `severity` is one number or one per image (N,). Images have 8 bits between operations, as in PIL.
+    """
+    levels = x.mul(255).round_().clamp_(0, 255).to(torch.uint8)
+    rows = levels[:, None].expand(-1, count, -1, -1, -1).reshape(-1, *x.shape[1:])
+    severities = torch.as_tensor(severity, device=x.device, dtype=torch.float32).expand(len(x))
+    plan = _draw_plan(severities.repeat_interleave(count), depth, operations, generator)
+    for group, job in _jobs(plan, x.shape[-2:]):
+        _put(rows, job.row, _apply(group, _take(rows, job.row), job, generator))
+    return rows.view(len(x), count, *x.shape[1:])
+
+
+def mix(x: Tensor, chained: Tensor, weights: Tensor, share: Tensor) -> Tensor:
+    """(1 - share) * x + share * sum_i weights_i * chain_i, in [0,1].
+
+    x: (N,3,H,W) in [0,1]; chained: uint8 (N,width,3,H,W); weights: (N,width); share: (N,).
+    """
+    mixed = x * (1 - share).view(-1, 1, 1, 1)
+    scaled = weights * share[:, None] / 255
+    for i in range(chained.shape[1]):
+        mixed.addcmul_(chained[:, i].to(x.dtype), scaled[:, i].view(-1, 1, 1, 1))
+    return mixed
+
+
+def dirichlet(count: int, width: int, alpha: float, like: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Weights (count,width) that add up to one, from the symmetric Dirichlet distribution.
+
+    With width 2, each column has the Beta(alpha, alpha) distribution.
+    """
+    shape = torch.full((count, width), float(alpha), device=like.device)
+    drawn = torch._standard_gamma(shape, generator=generator)  # torch.distributions takes no generator
+    return drawn / drawn.sum(-1, keepdim=True)
+
+
+class _Plan(NamedTuple):
+    """What is to be done: A applications of an operation to a row, all tensors (A,)."""
+
+    row: Tensor
+    step: Tensor
+    operation: Tensor
+    """Index into OPERATIONS, or -1: nothing."""
+    level: Tensor
+    """0 to 10."""
+    sign: Tensor
+
+
+class _Job(NamedTuple):
+    """The part of a plan that one call can do; A applications again."""
+
+    row: Tensor
+    level: Tensor
+    matrix: Tensor
+    """(A,2,3), for the geometric operations."""
+
+
+def _draw_plan(
+    severities: Tensor, depth: int | None, operations: tuple[str, ...], generator: torch.Generator | None
+) -> _Plan:
+    rows, steps, device = len(severities), depth or 3, severities.device
+    known = torch.tensor([_index(name) for name in operations], device=device)
+    pick, level, sign = torch.rand(3, steps, rows, generator=generator, device=device)
+    step = torch.arange(steps, device=device)[:, None].expand(-1, rows)
+    operation = known[(pick * len(known)).long().clamp_(max=len(known) - 1)]
+    if depth is None:
+        length = 1 + (3 * torch.rand(rows, generator=generator, device=device)).long()
+        operation = torch.where(step < length, operation, -1)
+    plan = _Plan(
+        row=torch.arange(rows, device=device).expand(steps, -1),
+        step=step,
+        operation=operation,
+        level=0.1 + (severities - 0.1) * level,
+        sign=torch.where(sign < 0.5, -1.0, 1.0),
+    )
+    return _Plan(*(drawn.flatten() for drawn in plan))
+
+
+def _index(name: str) -> int:
+    if name not in OPERATIONS:
+        raise unknown_name("operation", name, OPERATIONS)
+    return OPERATIONS.index(name)
+
+
+def _jobs(plan: _Plan, image_size: tuple[int, int]) -> Iterator[tuple[str, _Job]]:
+    """The plan as (group, job), a step after the other.
+
+    The host learns the sizes of all groups in one go, so that a GPU is waited for once and not for each group.
+    """
+    groups = torch.tensor([0] + [_GROUPS.index(_GROUP_OF[name]) for name in OPERATIONS], device=plan.row.device)
+    key = plan.step * len(_GROUPS) + groups[plan.operation + 1]
+    sizes, order = torch.bincount(key).tolist(), key.argsort()
+    whole = _Job(plan.row, plan.level, _matrices(plan, image_size))
+    for number, job in enumerate(zip(*(values[order].split(sizes) for values in whole), strict=True)):
+        group = _GROUPS[number % len(_GROUPS)]
+        if group != "nothing" and len(job[0]):
+            yield group, _Job(*job)
+
+
+def _matrices(plan: _Plan, image_size: tuple[int, int]) -> Tensor:
+    """The warps of the geometric operations (A,2,3), their parameters scaled as AugMix's authors do."""
+    height, width = image_size
+    amount = plan.sign * plan.level * 0.03
+    columns = plan.sign * _whole(plan.level, width / 3)
+    rows = plan.sign * _whole(plan.level, height / 3)
+    none = torch.zeros_like(amount)
+    kinds = {
+        "rotate": geometry.rotation(plan.sign * _whole(plan.level, 30)),
+        "shear-x": geometry.shear(amount, none, image_size),
+        "shear-y": geometry.shear(none, amount, image_size),
+        "translate-x": geometry.shift(columns, none),
+        "translate-y": geometry.shift(none, rows),
+    }
+    numbers = torch.tensor([_index(name) for name in kinds], device=amount.device)
+    chosen = (plan.operation[:, None] == numbers).to(amount.dtype)  # (A,5); zero for operations of another kind
+    return torch.einsum("ak,akij->aij", chosen, torch.stack(list(kinds.values()), dim=1))
+
+
+def _apply(group: str, images: Tensor, job: _Job, generator: torch.Generator | None) -> Tensor:
+    if group == "autocontrast":
+        return autocontrast(images)
+    if group == "equalize":
+        return equalize(images)
+    if group == "posterize":
+        return posterize(images, (4 - _whole(job.level, 4)).clamp(min=1))  # PIL takes no fewer bits
+    if group == "solarize":
+        return solarize(images, (256 - _whole(job.level, 256)).clamp(min=1))
+    if group == "translate":
+        return translate(images, job.matrix)
+    if group == "bend":
+        return affine(images, job.matrix)
+    return _wave(images, job.level, generator)
+
+
+def _whole(level: Tensor, largest: float) -> Tensor:
+    """The level's share of the largest value, cut down to a whole number."""
+    return (level * (largest / 10)).floor()
+
+
+def _wave(images: Tensor, level: Tensor, generator: torch.Generator | None) -> Tensor:
+    """A wave of any frequency up to half a cycle per pixel, at most as strong as 0.125 (root mean square)."""
+    draw = torch.rand(len(images), 6, generator=generator, device=images.device)
+    half = torch.tensor([size // 2 for size in images.shape[-2:]], device=images.device)
+    frequencies = (draw[:, :2] * (2 * half + 1)).floor() - half
+    signs = torch.where(draw[:, 3:] < 0.5, -1.0, 1.0)
+    return fourier(images, 0.0125 * level, frequencies, 2 * math.pi * draw[:, 2], signs)
+
+
+def _take(rows: Tensor, index: Tensor) -> Tensor:
+    return _wide(rows).index_select(0, index).view(torch.uint8).view(-1, *rows.shape[1:])
+
+
+def _put(rows: Tensor, index: Tensor, images: Tensor) -> None:
+    _wide(rows).index_copy_(0, index, _wide(images))
+
+
+def _wide(images: Tensor) -> Tensor:
+    """The same bytes as rows of 8-byte numbers where they divide so: torch moves those several times as fast."""
+    rows = images.flatten(1)
+    return rows.view(torch.int64) if rows.shape[1] % 8 == 0 else rows

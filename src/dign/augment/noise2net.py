@@ -1,0 +1,65 @@
+"""Noise2Net (Hendrycks et al., 2021): distort each image by a small random network of its own."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+BLOCKS = 4
+
+Random = Callable[..., Tensor]
+"""Uniform numbers in [0,1) of a given shape."""
+
+
+def noise2net(
+    x: Tensor, strength: Tensor | float, *, hidden: int = 2, scale: int = 4, generator: torch.Generator | None = None
+) -> Tensor:
+    """x <- x + strength * block(x), four times, each block a random residual network in the manner of Res2Net.
+
+    x: (N,3,H,W). Each image has random weights of its own; kernel sizes (1 or 3) and dilations (1 to 3) are
+    shared by the batch. `hidden` is the number of planes in each of the `scale` branches of a block. The result
+    is not clipped.
+    """
+
+    def random(*shape: int) -> Tensor:
+        return torch.rand(shape, generator=generator, device=x.device, dtype=x.dtype)
+
+    # Drawn on the host from one number, so that kernels of different shapes cost a GPU one wait, not many.
+    host = torch.Generator().manual_seed(int(random(1).item() * 2**24))
+    for _ in range(BLOCKS):
+        kernels = torch.randint(2, (scale - 1,), generator=host).mul(2).add(1).tolist()
+        dilations = torch.randint(1, 4, (scale - 1,), generator=host).tolist()
+        x = x + strength * _block(x, hidden, list(zip(kernels, dilations, strict=True)), random)
+    return x
+
+
+def _block(x: Tensor, hidden: int, branches: list[tuple[int, int]], random: Random) -> Tensor:
+    """1x1 convolution; branches that each see what the one before them made; 1x1 convolution.
+
+    Each convolution is followed by normalisation over the pixels of the image: what the published batch norm
+    does where every image has channels of its own. It would cancel a bias, so convolutions have none.
+    """
+    channels, wide = x.shape[1], hidden * (len(branches) + 1)
+    parts = functional.instance_norm(_convolve(x, wide, 1, 1, random)).relu_().split(hidden, dim=1)
+    made: list[Tensor] = []
+    for part, (kernel, dilation) in zip(parts, branches, strict=False):
+        seen = made[-1] + part if made else part
+        made.append(functional.instance_norm(_convolve(seen, hidden, kernel, dilation, random)).relu_())
+    return functional.instance_norm(_convolve(torch.cat((*made, parts[-1]), dim=1), channels, 1, 1, random))
+
+
+def _convolve(x: Tensor, planes: int, kernel: int, dilation: int, random: Random) -> Tensor:
+    """Convolve each image with random weights of its own, U(-b, b), b = 1 / sqrt(inputs to one output).
+
+    A product of matrices over shifted copies: for so few channels faster than a grouped convolution.
+    """
+    count, channels, height, width = x.shape
+    reach = kernel // 2 * dilation
+    padded = functional.pad(x, (reach,) * 4)
+    offsets = [(i * dilation, j * dilation) for i in range(kernel) for j in range(kernel)]
+    shifted = torch.cat([padded[..., i : i + height, j : j + width] for i, j in offsets], dim=1)
+    inputs = channels * len(offsets)
+    weights = (2 * random(count, planes, inputs) - 1) / math.sqrt(inputs)
+    return torch.bmm(weights, shifted.flatten(2)).view(count, planes, height, width)

@@ -1,0 +1,85 @@
+"""AugMix's image operations on whole batches of 8-bit images, with the results of PIL.
+
+All take and give uint8 images (N,3,H,W) and have a parameter of their own for each image.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from dign.augment.geometry import sample, source_positions, warp
+
+
+def autocontrast(images: Tensor) -> Tensor:
+    """Stretch every channel to 0..255: floor(255 (v - low) / (high - low)); a flat channel stays.
+
+    PIL truncates a product of rounded factors instead and may come out one level lower.
+    """
+    values = images.float()
+    low, high = values.amin((-2, -1), keepdim=True), values.amax((-2, -1), keepdim=True)
+    span = high - low
+    # A flat channel: zero times one over one plus its own level. Elsewhere nothing is added.
+    values.sub_(low).mul_(255).div_(span.clamp(min=1)).floor_().add_(low * (span == 0))
+    return values.to(torch.uint8)
+
+
+def equalize(images: Tensor) -> Tensor:
+    """Spread every channel's histogram evenly, in PIL's whole numbers: v becomes
+    (step // 2 + pixels below v) // step, where step = pixels below the channel's highest value // 255.
+
+    A channel where step is zero stays as it is.
+    """
+    values = images.view(-1, images[0, 0].numel()).long()  # a row for each channel of each image
+    one = torch.ones(1, 1, device=images.device).expand_as(values)
+    histogram = one.new_zeros(len(values), 256).scatter_add_(1, values, one)
+    below = histogram.cumsum(1) - histogram
+    step = ((below * (histogram > 0)).amax(1, keepdim=True) / 255).floor_()
+    spread = below.add_((step / 2).floor_()).div_(step.clamp(min=1)).floor_().clamp_(max=255)
+    levels = torch.arange(256, device=images.device, dtype=spread.dtype)
+    table = torch.where(step > 0, spread, levels).to(torch.uint8)
+    return table.gather(1, values).view_as(images)
+
+
+def posterize(images: Tensor, bits: Tensor) -> Tensor:
+    """Keep the upper `bits` (N,), 1..8, of every value."""
+    mask = 256 - 2 ** (8 - bits.long())
+    return images & mask.to(torch.uint8).view(-1, 1, 1, 1)
+
+
+def solarize(images: Tensor, threshold: Tensor) -> Tensor:
+    """Invert every value of at least `threshold` (N,), 1..256."""
+    bright = images > (threshold - 1).to(torch.uint8).view(-1, 1, 1, 1)
+    return images ^ bright.to(torch.uint8).mul_(255)  # inverting eight bits: 255 - v
+
+
+def translate(images: Tensor, matrices: Tensor) -> Tensor:
+    """Shift by whole pixels: what `affine` gives for such matrices, without its interpolation."""
+    return warp(images.float(), matrices, mode="nearest").to(torch.uint8)
+
+
+def affine(images: Tensor, matrices: Tensor) -> Tensor:
+    """Warp bilinearly as `dign.augment.geometry` describes; like PIL, cut values down to whole levels, and cut
+    the image off sharply at its border, where a plain warp fades into the black around it."""
+    positions = source_positions(matrices, images.shape[-2:])
+    # Nudged, because a value that ought to be whole may have come out a rounding error below it.
+    warped = sample(images.float(), positions, padding="border").add_(1e-3).to(torch.uint8)
+    inside = (positions.abs_() < 1).view(torch.int16) == 0x0101  # both coordinates: all(-1), several times as fast
+    return warped.mul_(inside.view(torch.uint8).view(-1, 1, *images.shape[-2:]))
+
+
+def fourier(images: Tensor, strength: Tensor, frequencies: Tensor, phase: Tensor, signs: Tensor) -> Tensor:
+    """Add one wave of the Fourier basis, its sign drawn for each channel (after Soklaski et al., 2022).
+
+    The wave is sqrt(2) * strength * cos(2 pi (fy row / H + fx column / W) + phase), so its root mean square is
+    `strength` (N,), in [0,1] pixel units. frequencies: (N,2), whole numbers (fy, fx); phase: (N,);
+    signs: (N,3), -1 or 1.
+    """
+    height, width = images.shape[-2:]
+    row = torch.arange(height, device=images.device) / height
+    column = torch.arange(width, device=images.device) / width
+    fy, fx = frequencies.view(-1, 2, 1, 1).unbind(1)
+    turns = 2 * math.pi * (fy * row[:, None] + fx * column) + phase.view(-1, 1, 1)
+    amplitude = 255 * math.sqrt(2) * strength[:, None] * signs
+    wave = turns.cos_()[:, None] * amplitude[..., None, None]
+    return wave.add_(images).round_().clamp_(0, 255).to(torch.uint8)

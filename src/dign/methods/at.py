@@ -1,0 +1,32 @@
+"""Adversarial training (Madry et al., 2018), equation (2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dign.attacks import PGDSettings, cross_entropy_of
+from dign.methods.base import Cost, Method
+
+
+@dataclass(frozen=True, kw_only=True)
+class AT(PGDSettings, Method):
+    """Cross-entropy on the attacked batch: max over ||d|| <= radius of L(f(x + d), y), d found by PGD.
+
+    The clean batch is not seen. The attack maximises the plain cross-entropy, without label smoothing.
+    """
+
+    key = "at"
+    title = "AT"
+    sees_clean = False
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(forward=self.steps + 1, backward=self.steps + 1, input_only=self.steps)
+
+    def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
+        return [self.attack(model, x, cross_entropy_of(y), generator)]
+
+    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+        return {"adversarial_cross_entropy": self.cross_entropy(views[0], y)}

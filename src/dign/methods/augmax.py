@@ -1,0 +1,65 @@
+"""AugMax (Wang et al., 2021): AugMix with one of its mixtures made as hard as the mixing weights allow."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dign.attacks import cross_entropy_of
+from dign.augment.chains import mix
+from dign.divergences import jensen_shannon, log_probabilities
+from dign.errors import check_at_least
+from dign.frozen import frozen
+from dign.methods.augmix import ChainSettings
+from dign.methods.base import Cost, Method
+
+
+@dataclass(frozen=True, kw_only=True)
+class AugMax(ChainSettings, Method):
+    """Cross-entropy on the clean batch, and predictions that agree on a random and on a worst-case mixture.
+
+    Loss: L(f(x), y) + weight * JS(p(x); p(x_mix); p(x_max)). x_mix is a mixture as AugMix makes them. x_max
+    mixes further chains with weights found by ascent on L, `steps` steps of sign(gradient) * `step_size` from a
+    random start: on the mixture's share m in [0,1] and on q, whose softmax weighs the chains.
+
+    Deviation: the dual batch norm of AugMax's authors is left out, as in the DiGN experiments.
+    """
+
+    key = "augmax"
+    title = "AugMax"
+
+    weight: float = 12.0
+    steps: int = 10
+    step_size: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(0, weight=self.weight, step_size=self.step_size)
+        check_at_least(1, steps=self.steps)
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(forward=3 + self.steps, backward=3 + self.steps, input_only=self.steps)
+
+    def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
+        random, hard = self.chains(x, 2 * self.width, generator).split(self.width, dim=1)
+        return [self.mix(x, random, generator), self._worst_mixture(model, x, y, hard, generator)]
+
+    def _worst_mixture(
+        self, model: nn.Module, x: Tensor, y: Tensor, chained: Tensor, generator: torch.Generator | None
+    ) -> Tensor:
+        share, q = torch.rand(len(x), 1 + self.width, generator=generator, device=x.device).split((1, self.width), 1)
+        objective = cross_entropy_of(y)
+        with frozen(model), torch.enable_grad():
+            for _ in range(self.steps):
+                share, q = share.detach().requires_grad_(), q.detach().requires_grad_()
+                loss = objective(model(mix(x, chained, q.softmax(1), share[:, 0]))).sum()
+                up_share, up_q = torch.autograd.grad(loss, (share, q))
+                share = (share + self.step_size * up_share.sign()).clamp(0, 1)
+                q = q + self.step_size * up_q.sign()
+        return mix(x, chained, q.detach().softmax(1), share.detach()[:, 0])
+
+    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+        divergence = jensen_shannon(*map(log_probabilities, (clean, *views))).mean()
+        return {"cross_entropy": self.cross_entropy(clean, y), "augmax_consistency": self.weight * divergence}

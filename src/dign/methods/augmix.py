@@ -1,0 +1,80 @@
+"""AugMix (Hendrycks et al., 2020), equation (5)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dign.augment.chains import NINE, OPERATIONS, chains, dirichlet, mix
+from dign.divergences import jensen_shannon, log_probabilities
+from dign.errors import UserError, check_at_least, unknown_name
+from dign.methods.base import Cost, Method
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainSettings:
+    """What AugMix's mixtures are made of, for the methods that use them.
+
+    `width` chains are mixed, each of `depth` operations (None: 1 to 3, drawn for each chain) out of
+    `operations`. Their weights are Dirichlet(alpha), the mixture's share against the clean image is
+    Beta(alpha, alpha). `severity` bounds the levels that operations draw for themselves; None draws it for each
+    image from 1..10, as the DiGN experiments did. AugMix's authors fix it at 3.
+    """
+
+    width: int = 3
+    depth: int | None = None
+    severity: float | None = None
+    alpha: float = 1.0
+    operations: tuple[str, ...] = NINE
+
+    def __post_init__(self) -> None:
+        check_at_least(1, width=self.width, depth=1 if self.depth is None else self.depth)
+        check_at_least(0.1, severity=1 if self.severity is None else self.severity, alpha=self.alpha)
+        if self.severity is not None and self.severity > 10:
+            raise UserError(f"severity must be at most 10, not {self.severity}.")
+        object.__setattr__(self, "operations", tuple(self.operations))  # a list from a configuration file
+        if not self.operations:
+            raise UserError(f"operations must name at least one of {', '.join(OPERATIONS)}.")
+        for name in self.operations:
+            if name not in OPERATIONS:
+                raise unknown_name("operation", name, OPERATIONS)
+
+    def chains(self, x: Tensor, count: int, generator: torch.Generator | None) -> Tensor:
+        """Each image at the end of `count` chains, uint8 (N,count,3,H,W)."""
+        severity = self.severity
+        if severity is None:
+            severity = torch.randint(1, 11, (len(x),), generator=generator, device=x.device)
+        return chains(x, count, depth=self.depth, severity=severity, operations=self.operations, generator=generator)
+
+    def mix(self, x: Tensor, chained: Tensor, generator: torch.Generator | None) -> Tensor:
+        """The chains (N,width,3,H,W) of each image, mixed with random weights and with the image itself."""
+        weights = dirichlet(len(x), self.width, self.alpha, x, generator)
+        share = dirichlet(len(x), 2, self.alpha, x, generator)[:, 0]
+        return mix(x, chained, weights, share)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AugMix(ChainSettings, Method):
+    """Cross-entropy on the clean batch, and predictions that agree on two mixtures of random operations.
+
+    Loss: L(f(x), y) + weight * JS(p(x); p(x_1); p(x_2)), x_1 and x_2 mixtures of chains of image operations.
+    """
+
+    key = "augmix"
+    title = "AugMix"
+    cost = Cost(forward=3, backward=3)
+
+    weight: float = 12.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(0, weight=self.weight)
+
+    def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
+        both = self.chains(x, 2 * self.width, generator)
+        return [self.mix(x, chained, generator) for chained in both.split(self.width, dim=1)]
+
+    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+        divergence = jensen_shannon(*map(log_probabilities, (clean, *views))).mean()
+        return {"cross_entropy": self.cross_entropy(clean, y), "augmix_consistency": self.weight * divergence}

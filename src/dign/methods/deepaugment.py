@@ -1,0 +1,54 @@
+"""DeepAugment (Hendrycks et al., 2021) by its Noise2Net, as the paper compares with it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dign.augment.noise2net import noise2net
+from dign.errors import UserError, check_at_least
+from dign.methods.base import Cost, Method
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepAugment(Method):
+    """Cross-entropy on a batch most of which has been through random image-to-image networks.
+
+    Loss: L(f(x'), y), where x' = noise2net(x) for the first `share` of the batch (batches are shuffled) and x
+    for the rest. The networks' weights are drawn anew for each image and batch, their residual strength from
+    U(weakest, strongest) for each batch.
+
+    Deviation: the kernels' sizes and dilations are redrawn with every batch; published, with every epoch.
+    """
+
+    key = "deepaugment"
+    title = "DeepAugment"
+    sees_clean = False
+    cost = Cost(forward=1, backward=1)
+
+    share: float = 0.75
+    weakest: float = 0.2
+    strongest: float = 0.4
+    hidden: int = 2
+    scale: int = 4
+
+    def __post_init__(self) -> None:
+        check_at_least(0, share=self.share, weakest=self.weakest)
+        check_at_least(self.weakest, strongest=self.strongest)
+        check_at_least(1, hidden=self.hidden)
+        check_at_least(2, scale=self.scale)
+        if self.share > 1:
+            raise UserError(f"share is a part of the batch, 0 to 1, not {self.share}.")
+
+    def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
+        count = int(self.share * len(x))
+        if count == 0:
+            return [x]
+        drawn = torch.rand((), generator=generator, device=x.device, dtype=x.dtype)
+        strength = self.weakest + (self.strongest - self.weakest) * drawn
+        distorted = noise2net(x[:count], strength, hidden=self.hidden, scale=self.scale, generator=generator)
+        return [torch.cat((distorted, x[count:]))]
+
+    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+        return {"augmented_cross_entropy": self.cross_entropy(views[0], y)}

@@ -1,0 +1,49 @@
+"""TRADES (Zhang et al., 2019), equation (3)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dign.attacks import PGDSettings
+from dign.divergences import kl, log_probabilities
+from dign.errors import check_at_least
+from dign.frozen import frozen
+from dign.methods.base import Cost, Method
+
+
+@dataclass(frozen=True, kw_only=True)
+class TRADES(PGDSettings, Method):
+    """Cross-entropy on the clean batch, and predictions that agree at the worst point nearby.
+
+    Loss: L(f(x), y) + weight * max over ||d|| <= radius of D(p(x) ‖ p(x + d)), d found by PGD. Gradients flow
+    through p(x) as well.
+
+    `weight` is the paper's lambda. The attack starts from a small random point, as its authors' does: at d = 0
+    the divergence has no gradient (the published DiGN experiments started there).
+    """
+
+    key = "trades"
+    title = "TRADES"
+
+    weight: float = 3.0
+    start: str = "gaussian"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(0, weight=self.weight)
+
+    @property
+    def cost(self) -> Cost:
+        # The attack's target p(x), in eval mode, is one pass more; it serves all steps.
+        return Cost(forward=self.steps + 3, backward=self.steps + 2, input_only=self.steps)
+
+    def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
+        with frozen(model), torch.no_grad():
+            log_p = log_probabilities(model(x))
+        return [self.attack(model, x, lambda logits: kl(log_p, log_probabilities(logits)), generator)]
+
+    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+        divergence = kl(log_probabilities(clean), log_probabilities(views[0])).mean()
+        return {"cross_entropy": self.cross_entropy(clean, y), "adversarial_consistency": self.weight * divergence}
