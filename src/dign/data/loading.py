@@ -59,6 +59,8 @@ def load(
         train, held_out = official.train, official.validation
     else:
         train, held_out = cut(official.train, validation, validation_seed, "validation split")
+    if len(official.test) == 0 or (validation > 0 and len(held_out) == 0):
+        raise UserError(f"{name} has too few images: each split takes at least one from a class, of two or more.")
     return DataSet(name, official.classes, train, held_out, official.test, official.location)
 
 

@@ -93,7 +93,10 @@ class _DataUnpickler(pickle._Unpickler):
             raise UserError("it holds something other than a dictionary of names.")
         target.update(zip(items[::2], items[1::2], strict=True))
 
+    def refuse(self) -> None:
+        raise UserError("it holds something that the official files do not.")
+
     dispatch[pickle.SETITEMS[0]] = load_setitems
     dispatch[pickle.SETITEM[0]] = load_setitem
     for _code in (pickle.DICT, pickle.FROZENSET, pickle.ADDITEMS, pickle.EMPTY_SET, pickle.PERSID, pickle.BINPERSID):
-        dispatch.pop(_code[0])
+        dispatch[_code[0]] = refuse

@@ -10,7 +10,7 @@ from typing import Any
 Report = Callable[[str, int, int | None], None]
 """Called with what is being done, how much is done, and how much there is in all (None where nobody knows).
 
-A `what` that ends in "bytes" counts bytes.
+A `what` that ends in ", bytes" counts bytes; one with nothing done and no total is a remark.
 """
 
 
@@ -41,17 +41,43 @@ class TerminalBar:
     def __call__(self, what: str, done: int, total: int | None) -> None:
         if not self.visible:
             return
-        if self._bars is None:
-            self._bars = _make_bars()
-            self._bars.start()
+        if self._bars is None and not self._start():
+            return
+        if total is None and done == 0:
+            self._note(what)
+            return
         if what not in self._tasks:
-            self._tasks[what] = self._bars.add_task(what, total=total)
-        self._bars.update(self._tasks[what], completed=done, total=total)
+            self._tasks[what] = self._bars.add_task(what.removesuffix(", bytes"), total=total, amount="")
+        self._bars.update(self._tasks[what], completed=done, total=total, amount=_amount(what, done, total))
+
+    def _start(self) -> bool:
+        """False, now and from now on, where somebody else already draws on the terminal."""
+        from rich.errors import LiveError
+
+        bars = _make_bars()
+        try:
+            bars.start()
+        except LiveError:
+            self.visible = False
+            return False
+        self._bars = bars
+        return True
+
+    def _note(self, what: str) -> None:
+        if what not in self._tasks:
+            self._tasks[what] = None
+            self._bars.console.print(what, markup=False, highlight=False)
 
 
 def _make_bars() -> Any:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
-    return Progress(*columns, console=Console(stderr=True))
+    description, amount = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[amount]}")
+    return Progress(description, BarColumn(), amount, TimeRemainingColumn(), console=Console(stderr=True))
+
+
+def _amount(what: str, done: int, total: int | None) -> str:
+    if what.endswith("bytes"):
+        return f"{done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else f"{done / 1e6:.0f} MB"
+    return f"{done} of {total}" if total else f"{done}"

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from dign.data.base import Check, Official
+from dign.data.fetching import remove_leftovers
 from dign.data.images import resize
 from dign.data.locks import locked
 from dign.data.progress import Report
@@ -21,6 +22,8 @@ class StoredSource:
     title: str
     placing: str
     """What to put into the cache folder where no download works."""
+    download_files: tuple[str, ...]
+    """The names of the files that a download brings."""
 
     def candidates(self, root: Path) -> list[Path]:
         """Folders and archives in the official form that a person may have put into the cache folder."""
@@ -65,23 +68,25 @@ class StoredSource:
         return next((path for path in self.candidates(root) if path.exists()), None)
 
     def fetch(self, root: Path, report: Report, origin: Path | None = None) -> str:
+        if origin is not None and not origin.exists():
+            raise UserError(f"There is no {origin} to take {self.title} from.")
         target = root / self.name
         with clear_disk_errors(root), locked(target, report):
-            if origin is not None:
-                if not origin.exists():
-                    raise UserError(f"There is no {origin} to take {self.title} from.")
-                self.build(origin, target, report, str(origin))
-                return f"{self.title} was read from {origin} into {target}."
-            state = self._state(target, report)
-            if state == "sound":
-                return f"{self.title} is already in {target} and verified."
-            placed = self._placed(root)
-            if placed is not None:
-                self.build(placed, target, report, str(placed))
-                return f"{self.title} was read from {placed} into {target}."
-            taken = self.download(root, target, report)
-            again = " The copy that was there before was damaged." if state == "damaged" else ""
-            return f"{self.title} was fetched from {taken} into {target} and verified.{again}"
+            sentence = self._bring(root, target, report, origin)
+            remove_leftovers(root, *self.download_files)
+        return sentence
+
+    def _bring(self, root: Path, target: Path, report: Report, origin: Path | None) -> str:
+        state = self._state(target, report) if origin is None else "unwanted"
+        if state == "sound":
+            return f"{self.title} is already in {target} and verified."
+        again = " The copy that was there before was damaged." if state == "damaged" else ""
+        placed = origin or self._placed(root)
+        if placed is not None:
+            self.build(placed, target, report, str(placed))
+            return f"{self.title} was read from {placed} into {target}.{again}"
+        taken_from = self.download(root, target, report)
+        return f"{self.title} was fetched from {taken_from} into {target} and verified.{again}"
 
     def _state(self, target: Path, report: Report) -> str:
         try:

@@ -37,6 +37,7 @@ class TinyImageNet(StoredSource):
     name: str = "tiny-imagenet"
     title: str = "Tiny-ImageNet"
     placing: str = f"{FOLDER}.zip or the folder {FOLDER}"
+    download_files: tuple[str, ...] = (ARCHIVE.file,)
     archive: Download = ARCHIVE
 
     def candidates(self, root: Path) -> list[Path]:
