@@ -14,9 +14,7 @@ from dign.corruptions.streams import Streams
 
 def gaussian_blur(images: Tensor, sigma: float, streams: Streams) -> Tensor:
     """A Gaussian filter cut off at four sigma. Images and result (N,C,H,W) uint8, as everywhere below."""
-    if linear.gaussian_weights(sigma, 4.0).size == 1:
-        return images
-    return linear.gaussian_filter(images, sigma).to(torch.uint8)
+    return linear.gaussian_blur(images, sigma)
 
 
 def defocus_blur(images: Tensor, setting: tuple[float, float], streams: Streams) -> Tensor:
@@ -102,12 +100,12 @@ def glass_blur(images: Tensor, setting: tuple[float, int, int], streams: Streams
     found for all pixels at once by following these chains (`_sources`), without the scan.
     """
     sigma, reach, rounds = setting
-    images = gaussian_blur(images, sigma, streams)
+    images = linear.gaussian_blur(images, sigma)
     flat = images.flatten(2)
     for _ in range(rounds):
         source = _sources(images.shape[-2:], reach, streams)
         flat = flat.gather(2, source[:, None].expand(-1, images.shape[1], -1))
-    return gaussian_blur(flat.view(images.shape), sigma, streams)
+    return linear.gaussian_blur(flat.view(images.shape), sigma)
 
 
 def _sources(size: tuple[int, int], reach: int, streams: Streams) -> Tensor:
@@ -124,10 +122,12 @@ def _sources(size: tuple[int, int], reach: int, streams: Streams) -> Tensor:
     if not rows or not columns:
         return own
     scanned = pixels[rows.start : rows.stop, columns.start : columns.stop].flatten()
-    offset = streams.integers(scanned.numel(), (2 * reach) ** 2)
-    down = offset.div(2 * reach, rounding_mode="floor") - reach
-    across = offset.remainder(2 * reach) - reach
-    target = scanned + down * width + across
+    bits = streams.bits(scanned.numel())
+    down = ((bits & 0xFFFF) * (2 * reach) >> 16) - reach
+    across = ((bits >> 16 & 0xFFFF) * (2 * reach) >> 16) - reach
+    target = scanned + (down * width + across)
+    if reach == 1:  # offsets of -1 and 0 only lead to pixels that have not been replaced yet
+        return own.index_copy(1, scanned, target)
     later = (target > scanned) & _is_scanned(target, scanned, own.shape[1])
     source = own + own.shape[1]
     source[:, scanned] = torch.where(later, target, target + own.shape[1])

@@ -51,12 +51,13 @@ def _is_ridge(strength: Tensor, across: Tensor, down: Tensor) -> Tensor:
 
 def _connected(strong: Tensor, candidate: Tensor) -> Tensor:
     """The candidates that touch, over any number of others, a strong edge."""
-    allowed = candidate.to(torch.float32)
-    reached = strong.to(torch.float32)
+    reached = strong
     while True:
-        grown = F.max_pool2d(reached[:, None], 3, stride=1, padding=1)[:, 0].mul_(allowed)
+        around = F.pad(reached, (1, 1, 1, 1))
+        column = around[:, :-2] | around[:, 1:-1] | around[:, 2:]
+        grown = (column[:, :, :-2] | column[:, :, 1:-1] | column[:, :, 2:]) & candidate
         if torch.equal(grown, reached):
-            return reached > 0
+            return reached
         reached = grown
 
 
@@ -77,21 +78,19 @@ def distance(edges: Tensor, limit: int) -> Tensor:
 
 
 def _sweep(rows: list[Tensor], top: int, slope: Tensor) -> None:
-    """Relax the rows (N,W) from the first to the last, in place of the list's entries."""
-    beyond = torch.full_like(rows[0], top)
-    width = len(slope)
+    """Relax the rows (N,W) from the first to the last, in place of the list's entries.
 
-    def beside(row: Tensor, columns: int) -> Tensor:
-        return F.pad(row, (2, 2), value=top)[:, 2 + columns : 2 + columns + width]
-
-    before, last = beyond, beyond
+    `last` and `before` are the two rows above, with a margin of two places at either end.
+    """
+    before = last = F.pad(torch.full_like(rows[0], top), (2, 2), value=top)
     for number, row in enumerate(rows):
-        diagonal = torch.minimum(beside(last, -1), beside(last, 1)).add_(_DIAGONAL)
-        knight = torch.minimum(beside(last, -2), beside(last, 2))
-        knight = torch.minimum(torch.minimum(beside(before, -1), beside(before, 1)), knight).add_(_KNIGHT)
-        nearest = torch.minimum(torch.minimum(row, last + _STRAIGHT), torch.minimum(diagonal, knight))
-        rows[number] = (nearest - slope).cummin(dim=1).values.add_(slope)
-        before, last = last, rows[number]
+        diagonal = torch.minimum(last[:, 1:-3], last[:, 3:-1]).add_(_DIAGONAL)
+        flat_knight = torch.minimum(last[:, :-4], last[:, 4:])
+        steep_knight = torch.minimum(before[:, 1:-3], before[:, 3:-1])
+        knight = torch.minimum(flat_knight, steep_knight).add_(_KNIGHT)
+        nearest = torch.minimum(torch.minimum(row, last[:, 2:-2] + _STRAIGHT), torch.minimum(diagonal, knight))
+        rows[number] = nearest.sub_(slope).cummin(dim=1).values.add_(slope)
+        before, last = last, F.pad(rows[number], (2, 2), value=top)
 
 
 def box_sum(x: Tensor) -> Tensor:

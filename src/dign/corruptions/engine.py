@@ -14,7 +14,7 @@ from dign.errors import UserError, unknown_name
 Corruption = Callable[[Tensor, Any, Streams], Tensor]
 
 SMALLEST_SIDE = 8
-_CHUNK_VALUES = 64 * 3 * 32 * 32  # what fits in a core's cache with all intermediate results
+_CHUNK_VALUES = 128 * 3 * 32 * 32  # what fits in a core's cache with all intermediate results
 
 CORRUPTIONS: dict[str, Corruption] = {
     "gaussian_noise": noise.gaussian_noise,

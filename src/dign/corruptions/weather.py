@@ -44,25 +44,24 @@ def plasma_fractal(size: tuple[int, int], decay: float, streams: Streams) -> Ten
     """
     side = 1 << (max(size) - 1).bit_length()
     grid = torch.zeros((len(streams), side, side), dtype=torch.float32, device=streams.device)
+    changes = streams.uniform(side * side - 1).mul_(2).sub_(1)
     step, wobble = side, 100.0
     while step >= 2:
         half = step // 2
-        corners = grid[:, ::step, ::step]
-        pairs = corners + corners.roll(-1, 1)
-        centres = _wobbling_mean(pairs + pairs.roll(-1, 2), wobble, streams)
+        count = (side // step) ** 2
+        for_centres, for_tops, for_sides = (
+            part.mul(wobble**2).view(-1, side // step, side // step)
+            for part in changes[:, count - 1 : 4 * count - 1].split(count, dim=1)
+        )
+        corners = grid[:, ::step, ::step].contiguous()
+        right, below = corners + corners.roll(-1, 2), corners + corners.roll(-1, 1)
+        centres = (below + below.roll(-1, 2)).div_(4).add_(for_centres)
         grid[:, half::step, half::step] = centres
-        above_below = centres + centres.roll(1, 1) + (corners + corners.roll(-1, 2))
-        grid[:, ::step, half::step] = _wobbling_mean(above_below, wobble, streams)
-        beside = centres + centres.roll(1, 2) + (corners + corners.roll(-1, 1))
-        grid[:, half::step, ::step] = _wobbling_mean(beside, wobble, streams)
+        grid[:, ::step, half::step] = right.add_(centres).add_(centres.roll(1, 1)).div_(4).add_(for_tops)
+        grid[:, half::step, ::step] = below.add_(centres).add_(centres.roll(1, 2)).div_(4).add_(for_sides)
         step, wobble = half, wobble / decay
     grid -= grid.amin(dim=(1, 2), keepdim=True)
     return (grid / grid.amax(dim=(1, 2), keepdim=True))[:, : size[0], : size[1]]
-
-
-def _wobbling_mean(sums: Tensor, wobble: float, streams: Streams) -> Tensor:
-    change = streams.uniform(sums[0].numel()).view_as(sums).mul_(2).sub_(1)
-    return sums.div(4).add_(change.mul_(wobble**2))
 
 
 def snow(images: Tensor, setting: tuple[float, ...], streams: Streams) -> Tensor:
