@@ -1,0 +1,188 @@
+"""The figures: the four panels of the paper's Figure 2, and the checks of the theory, from their JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dign.files import replacing
+
+COLOURS = {"Standard": "#6b6f76", "DiGN": "#00539c"}
+"""The two methods that the paper's figure compares keep their colour; others take the next of `MORE`."""
+MORE = ("#c2410c", "#00805a", "#7a1f4b", "#b97b00", "#007f8f", "#5b3fa8")
+DASHES = ("-", "--", ":", "-.")
+FORMATS = ("png", "pdf", "svg")
+Z_95 = 1.96
+
+PANEL_LABELS = {
+    "loss_difference": r"loss difference  $|L(x+\delta)-L(x)|$",
+    "accuracy": "accuracy (%)",
+    "first_order": r"first order  $\epsilon\,\|\nabla_x L\|$",
+    "second_order": r"second order  $\frac{1}{2}\epsilon^2\,E\|Hz\|^2$",
+}
+
+
+def landscape_figure(result: dict[str, Any]) -> Figure:
+    """Four panels against the radius, one line per model with a 95 % band over images, from `landscape.json`."""
+    figure = Figure(figsize=(8.6, 6.4), layout="constrained")
+    panels = figure.subplots(2, 2, sharex=True)
+    looks = line_looks(result["models"])
+    for axes, (name, label) in zip(panels.flat, PANEL_LABELS.items(), strict=True):
+        for model, look in zip(result["models"], looks, strict=True):
+            _panel_line(axes, result["settings"]["radii"], model["panels"][name], look)
+        axes.set_ylabel(label)
+        _quiet(axes)
+        axes.set_ylim(bottom=0, top=100 if name == "accuracy" else None)
+    for axes in panels[1]:
+        axes.set_xlabel(r"radius $\epsilon$ of the random perturbation ($\ell_2$)")
+    _legend(figure, panels[0, 0])
+    return figure
+
+
+def _panel_line(axes: Axes, radii: Sequence[float], panel: dict[str, list[float]], look: dict[str, Any]) -> None:
+    order = sorted(range(len(radii)), key=radii.__getitem__)
+    x = [radii[i] for i in order]
+    mean = [panel["mean"][i] for i in order]
+    half = [Z_95 * panel["standard_error"][i] for i in order]
+    axes.plot(x, mean, marker="o", markersize=3, **look)
+    low, high = ([m + sign * h for m, h in zip(mean, half, strict=True)] for sign in (-1, 1))
+    axes.fill_between(x, low, high, color=look["color"], alpha=0.15, linewidth=0)
+
+
+def theory_figure(result: dict[str, Any]) -> Figure:
+    """Six panels, one per claim, one line per model, from the `theory` parts of `landscape.json`."""
+    figure = Figure(figsize=(13, 7.4), layout="constrained")
+    panels = figure.subplots(2, 3)
+    models = result["models"]
+    looks = line_looks(models)
+    _expansion_panel(panels[0, 0], models, looks, "equation_8", r"(8)  $E\,D\;/\;\frac{\sigma^2}{2}\mathrm{Tr}\,G$")
+    _expansion_panel(
+        panels[0, 1], models, looks, "equation_9", r"(9)  $E\,D\;/\;\frac{\sigma_{\max}^2}{6}\mathrm{Tr}\,G$"
+    )
+    _proposition_panel(panels[0, 2], models, looks)
+    _theorem_1_panel(panels[1, 0], models, looks)
+    _lemma_panel(panels[1, 1], models[0]["theory"]["lemma_1"], models[0]["theory"]["dimension"])
+    _theorem_2_panel(panels[1, 2], models, looks)
+    for axes in panels.flat:
+        _quiet(axes)
+    _legend(figure, panels[0, 0])
+    return figure
+
+
+def _expansion_panel(axes: Axes, models: list[dict], looks: list[dict], key: str, title: str) -> None:
+    for model, look in zip(models, looks, strict=True):
+        part = model["theory"][key]
+        axes.plot(part["sigma"], part["median"], marker="o", markersize=3, **look)
+        axes.fill_between(part["sigma"], part["q10"], part["q90"], color=look["color"], alpha=0.12, linewidth=0)
+    axes.axhline(1, color="black", linewidth=0.8, linestyle=":")
+    axes.set(xscale="log", yscale="log", title=title, ylabel="ratio: median image, 10-90 % band")
+    axes.set_xlabel(r"$\sigma$" if key == "equation_8" else r"$\sigma_{\max}$")
+
+
+def _proposition_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
+    for row, (model, look) in enumerate(zip(models, looks, strict=True)):
+        part = model["theory"]["proposition_1"]
+        axes.plot([part["q10"], part["q90"]], [row, row], color=look["color"], linewidth=3, solid_capstyle="round")
+        axes.plot([part["median"]], [row], marker="o", color=look["color"])
+    axes.axvspan(1e-17, 1e-12, color="black", alpha=0.06, linewidth=0)
+    axes.text(1e-17, 1.0, " rounding: H = G", transform=axes.get_xaxis_transform(), va="top", fontsize=8)
+    axes.set(xscale="log", xlim=(1e-17, 1e2), title=r"Proposition 1:  $\|H-G\|_F\,/\,\|G\|_F$")
+    axes.set_yticks(range(len(models)), [_name(model) for model in models], fontsize=7)
+    axes.set_ylim(len(models) - 0.5, -0.5)
+    axes.set_xlabel("median image, 10-90 % of images")
+
+
+def _theorem_1_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
+    for model, look in zip(models, looks, strict=True):
+        part = model["theory"]["theorem_1"]
+        axes.plot(part["radius"], part["random_holds"], marker="o", markersize=3, **look)
+        axes.plot(part["radius"], part["steepest_holds"], marker="^", markersize=4, alpha=0.6, color=look["color"])
+    axes.set(xscale="log", ylim=(-3, 103), title="Theorem 1 without o(): images on which it holds")
+    axes.set(xlabel=r"radius $\|\delta\|$", ylabel="%  (circles: random, triangles: along the gradient)")
+
+
+def _lemma_panel(axes: Axes, part: dict[str, Any], dimension: int) -> None:
+    for key, style in {
+        "bound": {"color": "#a00020", "label": "Lemma 1"},
+        "chernoff": {"color": "#00805a", "label": "Chernoff"},
+        "exact": {"color": "black", "linestyle": ":", "label": "exact"},
+        "empirical": {"color": "black", "linewidth": 3, "alpha": 0.4, "label": "draws"},
+    }.items():
+        axes.plot(part["norm"], _drawable(part[key]), **style)
+    _mark_informative(axes, part["informative_from"], part["norm"][-1])
+    axes.axvline(part["typical_norm"], color="black", linewidth=0.6)
+    axes.set(title=rf"Lemma 1 at $d={dimension}$, $\sigma={part['sigma']}$", ylabel=r"$\log_{10}$ probability")
+    axes.set(xscale="log", xlabel=r"$u$, tail of $\|\delta\|_2$ (vertical line: typical norm)")
+    axes.set_yscale("symlog", linthresh=1)
+    axes.legend(fontsize=8, frameon=False, loc="lower left")
+
+
+def _theorem_2_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
+    for model, look in zip(models, looks, strict=True):
+        part = model["theory"]["theorem_2"]
+        colour = look["color"]
+        axes.plot(part["t"], _drawable(part["bound"]), color=colour, linewidth=1.2)
+        axes.plot(part["t"], _drawable(part["chernoff"]), color=colour, linewidth=1, linestyle="--")
+        axes.plot(part["t"], _drawable(part["empirical"]), color=colour, linewidth=3, alpha=0.5)
+    parts = [model["theory"]["theorem_2"] for model in models]
+    _mark_informative(axes, min(p["informative_from"]["q10"] for p in parts), max(p["t"][-1] for p in parts))
+    axes.set(title=rf"Theorem 2 at $\sigma={parts[0]['sigma']}$", ylabel=r"$\log_{10}$ probability, mean over images")
+    axes.set(xscale="log", xlabel=r"$t$  (solid: paper, dashed: sharper, thick: draws)")
+    axes.set_yscale("symlog", linthresh=1)
+
+
+def _mark_informative(axes: Axes, start: float, end: float) -> None:
+    """Shade where a bound on a probability is below 1."""
+    if 0 < start < end:
+        axes.axvspan(start, end, color="#00805a", alpha=0.08, linewidth=0)
+        axes.text(start, 0.97, " bound < 1", transform=axes.get_xaxis_transform(), va="top", fontsize=8)
+    axes.axhline(0, color="black", linewidth=0.6)
+
+
+def _drawable(values: Sequence[float | None]) -> list[float]:
+    return [math.nan if value is None else value for value in values]
+
+
+def line_looks(models: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One colour per method; further runs of the same method differ in their dashes."""
+    colours, counts, looks = dict(COLOURS), {}, []
+    more = iter(MORE * len(models))
+    for model in models:
+        title = model["title"]
+        if title not in colours:
+            colours[title] = next(more)
+        counts[title] = counts.get(title, -1) + 1
+        dashes = DASHES[counts[title] % len(DASHES)]
+        looks.append({"color": colours[title], "linestyle": dashes, "linewidth": 1.5, "label": _name(model)})
+    return looks
+
+
+def _name(model: dict[str, Any]) -> str:
+    return f"{model['title']} ({model['name']})"
+
+
+def _quiet(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.2, linewidth=0.6)
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 4), frameon=False, fontsize=9)
+
+
+def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Write NAME.png, NAME.pdf and NAME.svg, without dates, so that the same numbers give the same files."""
+    paths = []
+    for kind in FORMATS:
+        path = folder / f"{name}.{kind}"
+        metadata = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}[kind]
+        with replacing(path) as partial:
+            figure.savefig(partial, format=kind, dpi=160, metadata=metadata)
+        paths.append(path)
+    return paths
