@@ -4,6 +4,7 @@ import torch
 from sklearn.datasets import load_digits
 
 import dign.data
+import dign.data.digits as module
 from dign.data.digits import Digits
 from dign.data.progress import quiet
 from dign.errors import UserError
@@ -43,6 +44,12 @@ def test_the_default_size_is_16_and_keeps_the_brightness(digits):
     assert torch.equal(larger.test.labels, digits.test.labels)
     difference = larger.test.images.float().mean() - digits.test.images.float().mean()
     assert abs(difference) < 3  # bicubic overshoot is clipped at black, which brightens a little
+
+
+def test_the_file_and_scikit_learns_own_reader_agree(monkeypatch):
+    fast = module._table()
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    assert np.array_equal(fast, module._table())
 
 
 def test_verify_knows_the_data():

@@ -84,6 +84,7 @@ def test_images_are_decoded_once_and_again_when_a_file_changed(photographs, tmp_
             (photographs / "train" / "red" / "new.png").unlink()
         else:
             (photographs / "train" / "red" / "1.png").rename(photographs / "train" / "red" / "renamed.png")
+        before[0].with_name(f".{before[0].name}.partial").mkdir()  # as a process killed on the way leaves it
         load(photographs, tmp_path)
         assert len(stores(tmp_path)) == 1, "the stale copy goes"
         assert stores(tmp_path) != before, change

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -46,8 +47,18 @@ class Digits:
 
 def _load() -> tuple[np.ndarray, np.ndarray]:
     """Images (1797,3,8,8) uint8 and labels (1797,) int64."""
-    from sklearn.datasets import load_digits
+    table = _table()
+    grey = np.rint(table[:, :64].reshape(-1, 1, 8, 8) * (255 / 16)).astype(np.uint8)
+    return grey.repeat(3, axis=1), table[:, 64].astype(np.int64)
+
+
+def _table() -> np.ndarray:
+    """(1797,65): 64 values 0..16 and the label. Read from scikit-learn's file, since to import it takes seconds."""
+    spec = find_spec("sklearn")
+    file = Path(spec.origin).with_name("datasets") / "data" / "digits.csv.gz" if spec and spec.origin else None
+    if file and file.is_file():
+        return np.loadtxt(file, delimiter=",")
+    from sklearn.datasets import load_digits  # the file may move, its own reader will find it
 
     values, labels = load_digits(return_X_y=True)
-    grey = np.rint(values.reshape(-1, 1, 8, 8) * (255 / 16)).astype(np.uint8)
-    return grey.repeat(3, axis=1), labels.astype(np.int64)
+    return np.column_stack([values, labels])

@@ -133,7 +133,8 @@ def _write_resized(store: Store, size: int, target: Path, report: Report) -> Non
 
 
 def remove_others(keep: Path, prefix: str) -> None:
-    """Remove what older contents left under the same prefix (a process that has one mapped keeps its copy)."""
-    for path in keep.parent.glob(f"{prefix}*"):
-        if path != keep and path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
+    """Remove what older contents left under the same prefix, whole or half (who has one mapped keeps its copy)."""
+    for pattern in (f"{prefix}*", f".{prefix}*.partial"):
+        for path in keep.parent.glob(pattern):
+            if path != keep and path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
