@@ -6,8 +6,8 @@ import json
 import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
 
 from dign.metrics import Calibration
 
@@ -33,17 +33,28 @@ METHODS = {
 }
 
 
-def fake_condition(accuracy: float, overconfidence: float, images: int, generator: torch.Generator) -> Calibration:
-    """Predictions with about this accuracy, more confident than right by `overconfidence`."""
-    chance = torch.rand(images, generator=generator) ** (1 / accuracy - 1)  # its mean is `accuracy`
-    correct = torch.rand(images, generator=generator) < chance
-    confidence = (1 - (1 - chance) ** (1 + 3 * overconfidence)).clamp(0.11, 1.0).double()
-    probabilities = ((1 - confidence) / 9)[:, None].repeat(1, 10)
-    labels = torch.zeros(images, dtype=torch.long)
-    probabilities[torch.arange(images), (~correct).long()] = confidence
-    calibration = Calibration()
-    calibration.update(probabilities, labels)
-    return calibration
+def fake_conditions(wanted: list[tuple[float, float]], images: int, seed: int) -> list[Calibration]:
+    """Predictions per (accuracy, overconfidence): about so accurate, and so much more confident than right.
+
+    All conditions are drawn and binned at once with numpy, for a grid has thousands of them.
+    """
+    accuracy, overconfidence = np.array(wanted).T[:, :, None]
+    random = np.random.default_rng(seed)
+    chance = random.random((len(wanted), images)) ** (1 / accuracy - 1)  # its mean is `accuracy`
+    correct = random.random(chance.shape) < chance
+    confidence = (1 - (1 - chance) ** (1 + 3 * overconfidence)).clip(0.11, 1.0)
+    index = np.ceil(confidence * 16).astype(int) - 1
+    deviation = confidence - (index + 0.5) / 16
+    place = index + 16 * np.arange(len(wanted))[:, None]
+
+    def sums(values: np.ndarray) -> np.ndarray:
+        return np.bincount(place.ravel(), values.ravel(), minlength=16 * len(wanted)).reshape(-1, 16)
+
+    columns = {"counts": np.ones_like(chance), "correct": correct, "deviation": deviation, "square": deviation**2}
+    totals = {key: sums(values) for key, values in columns.items()}
+    for key in ("counts", "correct"):
+        totals[key] = totals[key].astype(int)
+    return [Calibration.from_state({key: rows[i].tolist() for key, rows in totals.items()}) for i in range(len(wanted))]
 
 
 def as_condition(calibration: Calibration) -> dict:
@@ -61,18 +72,14 @@ def pooled(parts: list[Calibration]) -> dict | None:
 
 def fake_results(title: str, seed: int, *, model: str, data: str, families: tuple[str, ...], images: int) -> dict:
     key, clean_accuracy, slope, overconfidence = METHODS.get(title, ("other", 0.9, 0.08, 0.5))
-    generator = torch.Generator().manual_seed(zlib.crc32(f"{title}{seed}{model}".encode()))
-    clean = fake_condition(clean_accuracy, overconfidence * 0.3, images, generator)
-    conditions: dict[str, dict[int, Calibration]] = {}
-    for family in families:
-        for name in ALL[family]:
-            harder = 0.6 + zlib.crc32(name.encode()) % 100 / 100
-            conditions[name] = {
-                severity: fake_condition(
-                    max(clean_accuracy - slope * harder * severity, 0.1), overconfidence, images, generator
-                )
-                for severity in range(1, 6)
-            }
+    names = [name for family in families for name in ALL[family]]
+    wanted = [(clean_accuracy, 0.3 * overconfidence)]
+    for name in names:
+        harder = 0.6 + zlib.crc32(name.encode()) % 100 / 100
+        drops = [slope * harder * severity for severity in range(1, 6)]
+        wanted += [(max(clean_accuracy - drop, 0.1), overconfidence) for drop in drops]
+    clean, *rest = fake_conditions(wanted, images, zlib.crc32(f"{title}{seed}{model}".encode()))
+    conditions = {name: dict(enumerate(rest[5 * i : 5 * i + 5], start=1)) for i, name in enumerate(names)}
     family_of = {name: family for family in families for name in ALL[family]}
     means = {name: sum(c.compute().accuracy for c in parts.values()) / 5 for name, parts in conditions.items()}
     counted = [name for name in conditions if name != "gaussian_noise"]
@@ -113,12 +120,12 @@ def fake_results(title: str, seed: int, *, model: str, data: str, families: tupl
 
 
 def fake_metrics(title: str, seed: int, epochs: int = 12, steps: int = 25) -> str:
-    generator = torch.Generator().manual_seed(seed)
+    random = np.random.default_rng(seed)
     accuracy, weight = METHODS.get(title, ("", 0.9, 0, 0))[1], 0.3 if "DiGN" in title else 0.0
     lines = []
     for step in range(epochs * steps):
         progress = step / (epochs * steps)
-        cross_entropy = 2.3 * (1 - progress) ** 2 + 0.1 + 0.05 * float(torch.rand((), generator=generator))
+        cross_entropy = 2.3 * (1 - progress) ** 2 + 0.1 + 0.05 * random.random()
         terms = {"cross_entropy": cross_entropy}
         if weight:
             terms["consistency"] = weight * (1 - 0.5 * progress)
@@ -141,12 +148,12 @@ def write_fake_run(
     families: tuple[str, ...] = ("noise",),
     images: int = 360,
     config: dict | None = None,
-    **changes: object,
+    run: dict | None = None,
 ) -> Path:
-    """Write a run folder; `changes` replace entries of results['run']."""
+    """Write a run folder; `run` replaces entries of results['run']."""
     folder.mkdir(parents=True)
     results = fake_results(title, seed, model=model, data=data, families=families, images=images)
-    results["run"].update(changes)
+    results["run"].update(run or {})
     (folder / "results.json").write_text(json.dumps(results))
     settings = {"data": data, "model": model, "method": results["run"]["method"], "seed": seed, "epochs": 12}
     settings |= {"lr": 0.1, "schedule": "cosine", "out": str(folder), **(config or {})}

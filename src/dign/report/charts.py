@@ -72,10 +72,13 @@ class Axes:
         return join(parts)
 
 
-def svg(width: float, height: float, title: str, *children: object) -> Html:
-    """A chart that a keyboard can reach: its marks are visited with the arrow keys (page.js)."""
+def svg(width: float, height: float, title: str, *children: object, zoom: float = 1.0) -> Html:
+    """A chart that a keyboard can reach: its marks are visited with the arrow keys (page.js).
+
+    It is as wide as there is room, up to `zoom` times `width` pixels.
+    """
     return tag("svg", *children, class_="chart", viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=title,
-               tabindex="0", style=f"max-width:{width:g}px")  # fmt: skip
+               tabindex="0", style=f"max-width:{zoom * width:g}px")  # fmt: skip
 
 
 def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
@@ -131,7 +134,7 @@ def line_chart(
     if tip:
         places = sorted({x for one in series for x, _ in one.points})
         parts += _hover_strips(axes, places, tip)
-    return svg(axes.width, axes.height, title, parts)
+    return svg(axes.width, axes.height, title, parts, zoom=1.4 if end_labels else 1.0)
 
 
 def _line(axes: Axes, series: Series) -> Html:

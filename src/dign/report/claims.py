@@ -62,7 +62,7 @@ class Comparison:
     @property
     def evidence(self) -> str:
         d = self.difference
-        certainty = f"p = {d.p:.3f}" if d.p is not None else f"{d.seeds} seed{'' if d.seeds == 1 else 's'}"
+        certainty = d.p_text if d.p is not None else f"{d.seeds} seed{'' if d.seeds == 1 else 's'}"
         return f"{self.quantity.label} {signed(d.mean)} against {self.loser} ({certainty})"
 
 

@@ -50,8 +50,7 @@ def describe(difference: Difference) -> str:
     if difference.p is None:
         return f"{signed(difference.mean)}, {difference.verdict}"
     low, high = difference.mean - difference.half_width, difference.mean + difference.half_width
-    p = "p < 0.001" if difference.p < 0.001 else f"p = {difference.p:.3f}"
-    return f"{signed(difference.mean)} [{number(low)}, {number(high)}], {p}"
+    return f"{signed(difference.mean)} [{number(low)}, {number(high)}], {difference.p_text}"
 
 
 def comparison_table(study: Study) -> Table | None:
@@ -79,5 +78,5 @@ def _comparison_row(quantity: Quantity, first: Group, second: Group) -> Row:
     difference = compare(statistics[1], statistics[0])
     cells = [statistic_cell(statistic, best) for statistic, best in zip(statistics, better, strict=True)]
     change = Cell(signed(difference.mean), difference.mean)
-    verdict = "too few seeds" if difference.p is None else f"{difference.verdict}, p = {difference.p:.3f}"
+    verdict = "too few seeds" if difference.p is None else f"{difference.verdict}, {difference.p_text}"
     return Row(label, (*cells, change, Cell(verdict)), help=quantity.help)

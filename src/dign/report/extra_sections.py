@@ -42,12 +42,12 @@ def landscape_section(study: Study) -> Html | None:
 
 
 def landscape_curve(run: Run, name: str) -> list[tuple[float, float]]:
-    """(radius, mean) of one panel, or nothing where the file does not hold it."""
+    """(radius, mean) of one panel of what `dign landscape` left in the run folder, or nothing where it did not."""
     try:
-        radii = run.landscape.get("radii") or run.landscape["plan"]["radii"]
-        means = run.landscape["panels"][name]["mean"]
+        radii = run.landscape["settings"]["radii"]
+        means = run.landscape["models"][0]["panels"][name]["mean"]
         points = [(float(radius), float(mean)) for radius, mean in zip(radii, means, strict=True)]
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (IndexError, KeyError, TypeError, ValueError):
         return []
     return points if all(math.isfinite(value) for point in points for value in point) else []
 

@@ -44,7 +44,7 @@ def palette_css(slots: set[int]) -> str:
     """Custom properties for the slots in use: `.s3 { --c: ... }`, for light and for dark."""
     light = "".join(f".s{slot}{{--c:{colour_of(slot)}}}" for slot in sorted(slots))
     dark = "".join(f".s{slot}{{--c:{colour_of(slot, dark=True)}}}" for slot in sorted(slots))
-    hide = "".join(f".hide-{slot} .s{slot}:not(.chip){{display:none}}" for slot in sorted(slots))
+    hide = "".join(f".hide-{slot} .s{slot}:not(.chip, .chip *){{display:none}}" for slot in sorted(slots))
     forced = "".join(f":root[data-theme=dark] .s{s}{{--c:{colour_of(s, dark=True)}}}" for s in sorted(slots))
     return (
         f"{light}@media screen and (prefers-color-scheme:dark){{{_unless_light(dark)}}}@media screen{{{forced}}}{hide}"

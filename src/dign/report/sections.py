@@ -55,7 +55,8 @@ def section_tables(table: Table) -> Html:
     """A table's sections as small tables side by side: for long ones."""
     parts = []
     for section in table.sections:
-        single = replace(table, sections=(Section(None, section.rows),), caption="")
+        rows = tuple(replace(row, slot=None) for row in section.rows)
+        single = replace(table, sections=(Section(None, rows),), caption="")
         slot = section.rows[0].slot
         heading = tag("h4", swatch(slot) if slot is not None else None, section.heading)
         parts.append(tag("div", heading, html_table(single), class_=None if slot is None else f"s{slot}"))
@@ -94,7 +95,7 @@ class Against:
 def severity_chart(groups: Sequence[Group], what: Against, y_range: tuple[float, float], large: bool = False) -> Html:
     series = [_severity_series(group, what) for group in groups]
     series = [one for one in series if one.points]
-    width, height, right = (600.0, 350.0, 104.0) if large else (300.0, 190.0, 10.0)
+    width, height, right = (460.0, 300.0, 92.0) if large else (300.0, 190.0, 10.0)
     ticks = [(place, str(place) if place else "clean") for place in what.places]
     axes = Axes(
         width,
@@ -209,7 +210,8 @@ def reliability_section(study: Study) -> Html:
     places = [("Clean images", None, "clean"), ("Noise", study.noises, "noise")]
     if set(study.counted) - set(study.noises):
         places.append(("All corruptions", study.counted, "all"))
-    return per_model(study, lambda groups: tag("div", [_reliability_row(g, places) for g in groups], class_="rows"))
+    kind = "rows" if len(places) < 3 else "rows broad"
+    return per_model(study, lambda groups: tag("div", [_reliability_row(g, places) for g in groups], class_=kind))
 
 
 def _reliability_row(group: Group, places) -> Html:

@@ -28,6 +28,11 @@ class Difference:
         return self.p is not None and self.p < LEVEL
 
     @property
+    def p_text(self) -> str:
+        assert self.p is not None
+        return "p < 0.001" if self.p < 0.001 else f"p = {self.p:.3f}"
+
+    @property
     def verdict(self) -> str:
         if self.p is None:
             return "too few seeds"

@@ -91,4 +91,4 @@ def _luck_line(ranked: list[Group], quantity: Quantity, study: Study) -> str:
     lead = f"Its lead over the next best, {name_of(second, study)}, is {number(difference.mean)} points"
     if difference.p is None:
         return f"{lead}; with fewer than {MIN_SEEDS} seeds in common, nobody can say whether that is luck."
-    return f"{lead}, {difference.verdict} over {difference.seeds} seeds (paired t-test, p = {difference.p:.3f})."
+    return f"{lead}, {difference.verdict} over {difference.seeds} seeds (paired t-test, {difference.p_text})."

@@ -1,0 +1,90 @@
+"""The picture for a README: accuracy as noise grows, and what confidence is worth under noise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dign.errors import UserError
+from dign.files import replacing
+from dign.report.palette import colour_of, dash_of, marker_of
+from dign.report.quantities import CALIBRATION, severity_accuracy
+from dign.report.story import ranking, rival_of
+from dign.report.study import Group, Study
+from dign.report.tables import number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MARKERS = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D", "cross": "X", "down": "v"}
+_INK, _SOFT, _RULE = "#1b1d21", "#5b606a", "#dfdcd4"
+
+
+def draw_figure(study: Study, path: Path) -> Path:
+    """Write a PNG: accuracy against severity of all methods on the best one's model, and two reliability diagrams."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    if not study.noises:
+        raise UserError("The picture is about noise, and these runs were not evaluated under it: `dign evaluate` them.")
+    ranked = ranking(study)
+    best = ranked[0]
+    rival = rival_of(best, ranked)
+    shown = [group for group in (rival, best) if group is not None]
+    style = {"font.size": 10, "axes.edgecolor": _SOFT, "axes.labelcolor": _SOFT, "text.color": _INK,
+             "xtick.color": _SOFT, "ytick.color": _SOFT, "font.family": "sans-serif"}  # fmt: skip
+    with rc_context(style):
+        figure = Figure(figsize=(6.0 + 2.9 * len(shown), 3.7), dpi=160, layout="constrained", facecolor="white")
+        axes = figure.subplots(1, 1 + len(shown), width_ratios=[2.1, *([1] * len(shown))], squeeze=False)[0]
+        _accuracy_against_severity(axes[0], study, study.of_model(best.model))
+        for place, group in zip(axes[1:], shown, strict=True):
+            _reliability(place, group, study)
+        with replacing(path) as partial:
+            figure.savefig(partial, format="png", metadata={"Software": "dign"})
+    return path
+
+
+def _accuracy_against_severity(axes: Axes, study: Study, groups: tuple[Group, ...]) -> None:
+    places = [0, *study.severities]
+    levels = [severity_accuracy(place, study.noises, "noise") for place in places]
+    for group in groups:
+        points = [(place, mean) for place, level in zip(places, levels, strict=True) if (mean := group.mean(level))]
+        dash = tuple(float(part) / 2 for part in dash_of(group).split())
+        axes.plot(*zip(*points, strict=True), color=colour_of(group.slot), marker=_MARKERS[marker_of(group.slot)],
+                  markersize=5, linewidth=2, linestyle=(0, dash) if dash else "-", label=group.label)  # fmt: skip
+    axes.set_xticks(places, ["clean", *map(str, study.severities)])
+    axes.set_xlabel("Severity")
+    axes.set_ylabel("Accuracy, %")
+    axes.set_ylim(top=100)
+    axes.grid(axis="y", color=_RULE, linewidth=0.7)
+    axes.set_title("Accuracy as noise grows", loc="left", fontweight="bold", fontsize=11)
+    axes.legend(frameon=False, loc="lower left", ncols=1 if len(groups) <= 5 else 2)
+    _bare(axes)
+
+
+def _reliability(axes: Axes, group: Group, study: Study) -> None:
+    calibration = group.pooled(study.noises)
+    bins = calibration.reliability()
+    width = 100 / calibration.bins
+    total = sum(bins["count"])
+    for index, (count, confidence, accuracy) in enumerate(zip(*bins.values(), strict=True)):
+        if count == 0:
+            continue
+        left, strength = index * width, 1.0 if count >= 0.005 * total else 0.3
+        colour = colour_of(group.slot)
+        axes.bar(left, 100 * accuracy, width * 0.92, align="edge", color=colour, alpha=0.8 * strength)
+        axes.bar(left, 100 * (confidence - accuracy), width * 0.92, bottom=100 * accuracy, align="edge", color=colour,
+                 alpha=0.22 * strength)  # fmt: skip
+    axes.plot([0, 100], [0, 100], color=_SOFT, linestyle=(0, (3, 3)), linewidth=1)
+    axes.set(xlim=(0, 100), ylim=(0, 100), xticks=(0, 50, 100), yticks=(0, 50, 100), aspect="equal")
+    axes.set_xlabel("Confidence, %")
+    axes.set_ylabel("Accuracy, %")
+    ece = group.mean(CALIBRATION["noise", "ece"])
+    title = group.label.replace("$", r"\$")  # a dollar would start a formula
+    axes.set_title(f"{title}\nECE {number(ece)} under noise", loc="left", fontsize=10.5)
+    _bare(axes)
+
+
+def _bare(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(length=0)
