@@ -69,6 +69,7 @@ def test_verify_finds_the_flipped_bit_and_exits_with_2(run, photographs, tmp_pat
         (("show", "cifar10"), "run `dign data fetch cifar10`"),
         (("verify", "tiny-imagenet"), "run `dign data fetch tiny-imagenet`"),
         (("fetch", "cifar100", "--from", "nowhere.tar.gz"), "There is no nowhere.tar.gz"),
+        (("fetch", "digits", "--from", "."), "leave --from out"),
         (("show", "digits", "--validation", "1.5"), "validation must be a fraction"),
         (("show", "folder:nowhere"), "There is no folder"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -143,7 +143,7 @@ class Cifar(StoredSource):
         return rows.reshape(-1, 3, 32, 32), _labels(batch.get(self.label_key), len(rows), classes, what)
 
 
-def _named_files(origin: Path, wanted: set[str]):
+def _named_files(origin: Path, wanted: set[str]) -> Iterator[tuple[str, bytes]]:
     """(base name, contents) of the wanted files in a folder or an archive."""
     if origin.is_dir():
         for name in sorted(wanted):

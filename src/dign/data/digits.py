@@ -13,6 +13,7 @@ from dign.data.images import resize
 from dign.data.progress import Report
 from dign.data.splits import cut
 from dign.data.store import digest
+from dign.errors import UserError
 
 DEFAULT_SIZE = 16
 TEST_FRACTION = 0.2
@@ -34,6 +35,8 @@ class Digits:
         return Official(tuple("0123456789"), train, test, location="scikit-learn (embedded)")
 
     def fetch(self, root: Path, report: Report, origin: Path | None = None) -> str:
+        if origin is not None:
+            raise UserError("digits comes with scikit-learn and from nowhere else: leave --from out.")
         return "digits ships with scikit-learn: there is nothing to fetch."
 
     def verify(self, root: Path, report: Report) -> list[Check]:

@@ -62,6 +62,8 @@ class Folder:
         return store.official()
 
     def fetch(self, root: Path, report: Report, origin: Path | None = None) -> str:
+        if origin is not None:
+            raise UserError("A folder of images is used where it is: leave --from out.")
         scan(self._folder())
         return f"{self._folder()} needs no fetching: its images are decoded into {root} when they are first used."
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+
+import numpy as np
 
 from dign.data.base import Check, Official
 from dign.data.fetching import remove_leftovers
@@ -119,7 +122,7 @@ def _write_resized(store: Store, size: int, target: Path, report: Report) -> Non
     facts = {key: value for key, value in store.info.items() if key not in ("format", "arrays")}
     total, done = sum(len(store.array(f"{split}_labels")) for split in splits), 0
 
-    def counted(images):
+    def counted(images: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
         nonlocal done
         for image in images:
             done += 1
