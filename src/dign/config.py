@@ -126,10 +126,10 @@ PRESETS: dict[str, dict[str, Any]] = {
         "validate_every": 1,
     },
     "digits": {
-        "model": "fastnet",
+        "model": "tinynet",
         "epochs": 30,
         "batch_size": 64,
-        "lr": 0.02,
+        "lr": 0.1,
         "schedule": "one-cycle",
         "crop": 1,
         "flip": False,

@@ -13,6 +13,7 @@ METHODS = {
 }
 
 MODELS = {
+    "tinynet": "fastnet at a quarter of the width, for demonstrations, 0.03 M parameters",
     "fastnet": "three-stage net for CPUs, widths 32-128-128, 0.5 M parameters",
     "resnet18": "ResNet-18 for small images, 11.2 M parameters",
     "wide_resnet18": "ResNet-18 of five times the width, 279 M parameters",

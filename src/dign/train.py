@@ -23,7 +23,7 @@ from dign.devices import as_float, make_fabric
 from dign.errors import UserError
 from dign.files import write_json
 from dign.methods.base import Method
-from dign.models import channel_statistics
+from dign.models import build, channel_statistics
 from dign.monitor import Monitor
 from dign.runs import Run, create_run, load_data, load_run, locked, method_of, now
 from dign.schedules import learning_rate
@@ -43,8 +43,11 @@ class Diverged(UserError):
 
 def train(config: RunConfig, out: Path | str, *, quiet: bool = False) -> Run:
     """Train a model as `config` says into the new folder `out`."""
-    method_of(config)  # settings are wrong more often than data is missing: say so before loading anything
+    method_of(config)  # what can be wrong is tried before anything is written
+    make_fabric(config.device, config.precision)
     data = load_data(config)
+    with torch.device("meta"):
+        build(config.model, classes=len(data.classes), image_size=data.image_size)
     with locked(out):
         mean, std = channel_statistics(data.train.images)
         run = create_run(out, config, data, mean, std)

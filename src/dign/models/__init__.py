@@ -9,11 +9,12 @@ from torch import nn
 
 from dign.errors import UserError, unknown_name
 from dign.models.densenet import DenseNet121
-from dign.models.fastnet import FastNet
+from dign.models.fastnet import FastNet, tinynet
 from dign.models.normalize import Normalize, channel_statistics
 from dign.models.resnet import ResNet18, wide_resnet18
 
 MODELS: dict[str, Callable[[int, tuple[int, int]], nn.Module]] = {
+    "tinynet": tinynet,
     "fastnet": FastNet,
     "resnet18": ResNet18,
     "wide_resnet18": wide_resnet18,

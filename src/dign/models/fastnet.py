@@ -49,4 +49,9 @@ class FastNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.stages(functional.gelu(self.patch(x)))
-        return self.linear(x.amax(dim=(2, 3))) / 9
+        return self.linear(x.amax(dim=(2, 3)))
+
+
+def tinynet(classes: int, image_size: tuple[int, int]) -> FastNet:
+    """FastNet at a quarter of the width, for demonstrations and tests."""
+    return FastNet(classes, image_size, widths=(16, 32, 32), patches=12)

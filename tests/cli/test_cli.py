@@ -1,0 +1,170 @@
+"""The command line as a person uses it: what it prints, where it writes, and how it says no."""
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from dign.cli import VERBS, main
+from dign.cli.severities import parse_severities
+from dign.cli.train import resolve
+from dign.errors import UserError
+
+QUICK = ["--size", "8", "--epochs", "1", "--batch-size", "256", "--quiet"]
+
+
+@pytest.fixture
+def dign(capsys):
+    """Run a command line in this process; gives (exit code, standard output, standard error)."""
+
+    def run(*args):
+        with pytest.raises(SystemExit) as stop:
+            main(list(map(str, args)))
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs") / "dign"
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "digits", "--method", "dign", "--samples", "2", *QUICK, "--out", str(path)])
+    assert stop.value.code == 0
+    return path
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_examples(dign, verb):
+    code, out, _ = dign(verb, "--help")
+    assert code == 0 and "Examples:" in out and f"dign {verb}" in out
+
+
+def test_help_needs_no_torch():
+    """Half a second is not to be had with torch imported; this is what decides it."""
+    lines = ["import sys", "from dign.cli import main"]
+    for args in (["--help"], *([verb, "--help"] for verb in VERBS)):
+        lines += ["try:", f"    main({args!r})", "except SystemExit as stop:", "    assert stop.code == 0"]
+    check = "\n".join([*lines, "print('torch' in sys.modules)"])
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_importing_dign_needs_no_torch():
+    check = "import sys, dign; print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout == "False\n"
+
+
+def test_lists_name_what_there_is(dign):
+    code, out, _ = dign("list", "methods")
+    assert code == 0 and all(word in out for word in ("standard", "rse", "dign-without-cr", "--sigma-max"))
+    assert "densenet121" in dign("list", "models")[1]
+    assert "tiny-imagenet" in dign("list", "data")[1]
+    assert "speckle_noise" in dign("list", "corruptions")[1]
+
+
+def test_names_for_help_match_the_registries():
+    from dign import names
+    from dign.methods import METHODS
+
+    assert set(names.METHODS) == set(METHODS)
+
+
+def test_train_evaluate_and_report(dign, trained, tmp_path):
+    assert "samples = 2" in (trained / "config.toml").read_text()
+    code, _, err = dign("evaluate", trained, "--only", "noise", "--severity", "1,5", "--profile", "imagenet")
+    assert code == 0 and "mCA-N" in err
+    results = json.loads((trained / "results.json").read_text())
+    assert list(results["corruptions"]) == ["gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"]
+    assert list(results["corruptions"]["shot_noise"]["severities"]) == ["1", "5"]
+    code, _, _ = dign("report", trained, "--out", tmp_path / "report.html")
+    assert code == 0 and "<html" in (tmp_path / "report.html").read_text()
+
+
+def test_a_toml_file_describes_a_run_and_options_win(tmp_path):
+    file = tmp_path / "run.toml"
+    file.write_text(
+        'data = "digits"\nmethod = "dign"\nepochs = 7\nlr = 0.5\n[settings.dign]\nweight = 3\nsamples = 1\n'
+    )
+    config = resolve({"data": str(file), "lr": 0.25}, ["--sigma-max", "0.4", "--dign.samples=5"])
+    assert (config.epochs, config.lr) == (7, 0.25)
+    assert config.settings["dign"] == {"weight": 3, "samples": "5", "sigma_max": "0.4"}
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["trian"], "Did you mean 'train'"),
+        (["train"], "Which data?"),
+        (["train", "cifar01"], "Did you mean 'cifar10'"),
+        (["train", "digits", "--method", "dgn"], "Did you mean 'dign'"),
+        (["train", "digits", "--model", "resnet19"], "Did you mean 'resnet18'"),
+        (["train", "digits", "--sigmamax", "1"], "Did you mean 'sigma-max'"),
+        (["train", "digits", "--method", "standard", "--weight", "1"], "Unknown option or setting of standard"),
+        (["train", "digits", "--weight", "-1"], "weight must be a number of at least 0"),
+        (["train", "digits", "--weight", "nan"], "weight must be a number of at least 0"),
+        (["train", "digits", "--samples", "many"], "dign.samples must be a whole number"),
+        (["train", "digits", "--weight"], "needs a value"),
+        (["train", "digits", "and", "more"], "one argument too many"),
+        (["train", "digits", "--epochs", "0"], "epochs must be at least 1"),
+        (["train", "digits", "--device", "cuda:7"], "CUDA"),
+        (["train", "digits", "--device", "abacus"], "abacus"),
+        (["train", "nowhere.toml"], "Cannot read the configuration file"),
+        (["train", "--resume", "nowhere"], "not a run folder"),
+        (["train", "--resume", "nowhere", "--lr", "1"], "drop --lr"),
+        (["evaluate", "nowhere"], "not a run folder"),
+        (["evaluate", "nowhere", "--only", "nois"], "Did you mean 'noise'"),
+        (["evaluate", "nowhere", "--severity", "0-6"], "not severities"),
+        (["list", "everything"], "everything"),
+    ],
+)
+def test_mistakes_get_one_sentence_and_code_2(dign, tmp_path, monkeypatch, args, sentence):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = dign(*args)
+    assert code == 2
+    assert sentence in err and "Traceback" not in err
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name != ".lock"]
+
+
+def test_a_full_disk_is_named_as_such(dign, tmp_path, monkeypatch):
+    def no_space(*args):
+        raise OSError(errno.ENOSPC, "No space left on device", "somewhere/config.toml")
+
+    monkeypatch.setattr("dign.runs.write_text", no_space)
+    code, _, err = dign("train", "digits", *QUICK, "--out", tmp_path / "run")
+    assert code == 2 and "The disk is full" in err
+
+
+def test_evaluating_an_unfinished_run_says_how_to_go_on(dign, trained, tmp_path):
+    shutil.copytree(trained, tmp_path / "copy")
+    (tmp_path / "copy" / "model.safetensors").unlink()
+    code, _, err = dign("evaluate", tmp_path / "copy", "--only", "noise")
+    assert code == 2 and "dign train --resume" in err
+
+
+def test_completion_scripts_and_completions(dign, monkeypatch):
+    for shell in ("bash", "zsh", "fish"):
+        code, out, _ = dign("completion", shell)
+        assert code == 0 and "_DIGN_COMPLETE" in out
+    script = "from dign.cli import main; main()"
+    environment = {
+        "_DIGN_COMPLETE": "bash_complete",
+        "COMP_WORDS": "dign train digits --method dign+aug",
+        "COMP_CWORD": "4",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, **environment}, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["plain,dign+augmix", "plain,dign+augmax"]
+
+
+def test_severities():
+    assert parse_severities("1-3,5") == (1, 2, 3, 5)
+    for wrong in ("0", "6", "", "a", "3-1"):
+        with pytest.raises(UserError):
+            parse_severities(wrong)

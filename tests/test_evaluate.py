@@ -1,0 +1,120 @@
+"""Evaluation: what it measures, that it repeats itself, and that batches do not matter."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from dign.config import RunConfig
+from dign.corruptions import corrupt
+from dign.data.base import Split
+from dign.errors import UserError
+from dign.evaluate import Conditions, chosen_corruptions, evaluate, evaluate_run
+from dign.metrics import Calibration
+from dign.train import train
+
+NOISE = Conditions(corruptions=chosen_corruptions(["noise"]), severities=(1, 5), profile="imagenet")
+
+
+@pytest.fixture(scope="module")
+def split():
+    generator = torch.Generator().manual_seed(0)
+    return Split(
+        torch.randint(256, (90, 3, 8, 8), dtype=torch.uint8, generator=generator),
+        torch.randint(4, (90,), generator=generator),
+    )
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(192, 4))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    config = RunConfig.from_mapping({"data": "digits", "size": 8, "epochs": 1, "method": "rse", "batch_size": 256})
+    return train(config, tmp_path_factory.mktemp("evaluate") / "run", quiet=True)
+
+
+def test_counts_equal_a_plain_computation(model, split):
+    measured = evaluate(model, split, NOISE, batch_size=90)
+    for name in NOISE.corruptions:
+        for severity in NOISE.severities:
+            noisy = corrupt(split.images, name, severity, profile="imagenet", seed=0).float() / 255
+            expected = (model(noisy).argmax(1) == split.labels).float().mean().item() * 100
+            assert measured["corruptions"][name]["severities"][str(severity)]["accuracy"] == pytest.approx(expected)
+    clean = (model(split.images.float() / 255).argmax(1) == split.labels).float().mean().item() * 100
+    assert measured["summary"]["clean_accuracy"] == pytest.approx(clean)
+
+
+def test_the_batch_size_does_not_matter(model, split):
+    whole, pieces = evaluate(model, split, NOISE, batch_size=90), evaluate(model, split, NOISE, batch_size=7)
+    assert whole["summary"]["mca_n"] == pieces["summary"]["mca_n"]
+    for name in NOISE.corruptions:
+        counts = [part["corruptions"][name]["severities"]["5"]["bins"]["correct"] for part in (whole, pieces)]
+        assert counts[0] == counts[1]
+
+
+def test_the_seed_matters(model, split):
+    other = Conditions(corruptions=NOISE.corruptions, severities=(5,), profile="imagenet", seed=1)
+    bins = [
+        evaluate(model, split, conditions)["corruptions"]["shot_noise"]["severities"]["5"]["bins"]["deviation"]
+        for conditions in (NOISE, other)
+    ]
+    assert bins[0] != bins[1]
+
+
+def test_calibration_is_pooled_over_conditions_without_gaussian_noise(model, split):
+    measured = evaluate(model, split, NOISE)
+    pool = Calibration()
+    for name in ("shot_noise", "impulse_noise", "speckle_noise"):
+        for condition in measured["corruptions"][name]["severities"].values():
+            pool.merge(Calibration.from_state(condition["bins"]))
+    assert measured["summary"]["calibration"]["noise"] == pool.compute().as_dict()
+    assert pool.compute().count == 3 * 2 * 90
+
+
+def test_a_model_is_left_as_it_was(split):
+    model = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(192), nn.Dropout(), nn.Linear(192, 4)).train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    evaluate(model, split, NOISE)
+    assert all(module.training for module in model.modules())
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_a_function_of_images_can_be_evaluated(split):
+    certain = lambda x, generator: torch.eye(4)[torch.zeros(len(x), dtype=torch.long)]  # noqa: E731
+    measured = evaluate(certain, split, NOISE)
+    share = (split.labels == 0).float().mean().item() * 100
+    assert measured["summary"]["clean_accuracy"] == pytest.approx(share)
+    assert measured["summary"]["mca_n"] == pytest.approx(share)
+    assert measured["clean"]["ece"] == pytest.approx(100 - share)
+
+
+def test_progress_counts_every_prediction(model, split):
+    seen = []
+    evaluate(model, split, NOISE, batch_size=40, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (90 * 9, 90 * 9)
+
+
+def test_a_run_is_evaluated_with_its_own_way_to_predict(run):
+    """RSE averages ten noisy predictions: its clean result differs from the bare model's, and repeats itself."""
+    results = evaluate_run(run, NOISE, device="cpu")
+    assert json.loads((run.path / "results.json").read_text()) == results
+    assert results["run"]["method"] == "rse" and results["evaluation"]["images"] == len(run.data().test)
+    bare = evaluate(run.model(), run.data().test, NOISE)
+    assert bare["clean"]["bins"] != results["clean"]["bins"]
+    again = evaluate_run(run, NOISE, device="cpu")
+    assert again["clean"] == results["clean"] and again["corruptions"] == results["corruptions"]
+
+
+def test_wrong_conditions_are_named():
+    with pytest.raises(UserError, match="Did you mean 'fog'"):
+        Conditions(corruptions=("fogg",))
+    with pytest.raises(UserError, match="1 to 5"):
+        Conditions(severities=(6,))
+    with pytest.raises(UserError, match="Did you mean 'weather'"):
+        chosen_corruptions(["wether"])
+    assert chosen_corruptions(["noise", "fog", "shot_noise"])[-1] == "fog"

@@ -1,0 +1,199 @@
+"""The loop: it learns, repeats itself, resumes exactly, and stops cleanly."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import dign.train
+from dign.config import RunConfig
+from dign.errors import UserError
+from dign.runs import load_run, locked
+from dign.train import Diverged, resume, train
+
+SMALL = {"data": "digits", "size": 8, "epochs": 2, "batch_size": 128, "method": "dign", "validate_every": 1}
+
+
+def config(**changes):
+    return RunConfig.from_mapping({**SMALL, **changes})
+
+
+def weights(path):
+    return load_file(Path(path) / "model.safetensors")
+
+
+def assert_same_weights(a, b):
+    first, second = weights(a), weights(b)
+    assert first.keys() == second.keys()
+    for name in first:
+        assert torch.equal(first[name], second[name]), name
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run") / "undisturbed"
+    train(config(), path, quiet=True)
+    return path
+
+
+def test_a_run_folder_tells_all_about_itself(undisturbed):
+    run = load_run(undisturbed)
+    assert run.finished and len(run.classes) == 10 and run.image_size == (8, 8)
+    assert run.config.settings["dign"]["samples"] == 3, (
+        "defaults are written out, so that they cannot change under a run"
+    )
+    assert {"commit", "started", "finished", "seconds", "versions", "command"} <= run.info.keys()
+    records = [json.loads(line) for line in (undisturbed / "metrics.jsonl").read_text().splitlines()]
+    assert records[-1]["validation"].keys() == {"accuracy", "loss"}
+    trained = [record for record in records if "loss" in record]
+    assert trained[-1]["terms"].keys() == {"cross_entropy", "consistency"}
+    assert trained[-1]["loss"] == pytest.approx(sum(trained[-1]["terms"].values()), rel=1e-5)
+    assert sorted(path.name for path in undisturbed.iterdir() if path.name != "tensorboard") == [
+        ".lock", "config.toml", "metrics.jsonl", "model.safetensors", "run.json",
+    ]  # fmt: skip
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others(undisturbed, tmp_path):
+    train(config(), tmp_path / "again", quiet=True)
+    assert_same_weights(undisturbed, tmp_path / "again")
+    train(config(seed=1), tmp_path / "other", quiet=True)
+    assert not torch.equal(weights(undisturbed)["1.linear.weight"], weights(tmp_path / "other")["1.linear.weight"])
+
+
+@pytest.mark.parametrize("stop_after", [1, 7, 10, 13])
+def test_an_interrupted_run_resumes_to_the_same_weights(undisturbed, tmp_path, monkeypatch, stop_after):
+    """Ten steps make an epoch: 7 and 13 lie in the middle of one."""
+    original = dign.train._Training._step
+
+    def step_then_interrupt(self, step):
+        original(self, step)
+        if step + 1 == stop_after:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(dign.train._Training, "_step", step_then_interrupt)
+    with pytest.raises(dign.train.Interrupted, match=f"step {stop_after} of 20"):
+        train(config(), tmp_path / "run", quiet=True)
+    assert not load_run(tmp_path / "run").finished
+    monkeypatch.undo()
+    resume(tmp_path / "run", quiet=True)
+    assert_same_weights(undisturbed, tmp_path / "run")
+
+
+def test_a_killed_process_resumes_to_the_same_weights(undisturbed, tmp_path):
+    """kill -9 in the middle of it all, several times, with a checkpoint after every step."""
+    out = tmp_path / "run"
+    words = ["train", "digits", "--size", "8", "--epochs", "2", "--batch-size", "128", "--validate-every", "1"]
+    commands = [[*words, "--checkpoint-seconds", "0", "--out", str(out)], ["train", "--resume", str(out)]]
+    for command in (commands[0], commands[1]):
+        process = subprocess.Popen([sys.executable, "-m", "dign", *command, "--quiet"])
+        while process.poll() is None and _steps_done(out) < 4:
+            time.sleep(0.002)
+        process.kill()
+        process.wait()
+    resume(out, quiet=True)
+    assert_same_weights(undisturbed, out)
+    assert not [path.name for path in out.iterdir() if path.name.endswith(".partial")]
+
+
+def _steps_done(out):
+    """How many checkpoints were seen to be written, judged by the file's changing."""
+    stamp = (out / "checkpoint.safetensors").stat().st_mtime_ns if (out / "checkpoint.safetensors").exists() else None
+    seen = _steps_done.__dict__.setdefault(str(out), set())
+    seen.add(stamp)
+    return len(seen)
+
+
+def test_metrics_of_a_resumed_run_have_no_gap_and_no_repetition(tmp_path, monkeypatch):
+    monkeypatch.setattr(dign.train, "LOG_EVERY", 1)
+    original = dign.train._Training._step
+
+    def fail_at_eight(self, step):
+        if step == 8:
+            raise RuntimeError("power cut")
+        original(self, step)
+
+    monkeypatch.setattr(dign.train._Training, "_step", fail_at_eight)
+    monkeypatch.setattr(dign.train._Training, "_save_checkpoint", lambda self, done: None)
+    with pytest.raises(RuntimeError):
+        train(config(), tmp_path / "run", quiet=True)
+    monkeypatch.undo()
+    monkeypatch.setattr(dign.train, "LOG_EVERY", 1)
+    with open(tmp_path / "run" / "metrics.jsonl", "a") as file:
+        file.write('{"step": 9, "ep')
+    resume(tmp_path / "run", quiet=True)
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    steps = [record["step"] for record in map(json.loads, lines) if "loss" in record]
+    assert steps == list(range(1, 21))
+
+
+def test_resuming_a_finished_run_changes_nothing(undisturbed):
+    before = (undisturbed / "model.safetensors").stat().st_mtime_ns
+    resume(undisturbed, quiet=True)
+    assert (undisturbed / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_an_existing_folder_is_never_written_over(undisturbed, tmp_path):
+    with pytest.raises(UserError, match="exists already"):
+        train(config(), undisturbed, quiet=True)
+    (tmp_path / "precious.txt").write_text("mine")
+    with pytest.raises(UserError, match="exists already"):
+        train(config(), tmp_path, quiet=True)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name != ".lock") == ["precious.txt"]
+
+
+def test_two_processes_cannot_train_in_one_folder(undisturbed, tmp_path):
+    with locked(tmp_path / "run"), pytest.raises(UserError, match="Another process"):
+        train(config(), tmp_path / "run", quiet=True)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_step(tmp_path):
+    with pytest.raises(Diverged, match=r"not finite (at|after) step \d+") as caught:
+        train(config(lr=1e30, momentum=0.0), tmp_path / "run", quiet=True)
+    assert "checkpoint" in str(caught.value)
+    assert not load_run(tmp_path / "run").finished
+
+
+def test_keep_best_ends_with_the_weights_of_the_best_validation(tmp_path):
+    run = train(config(keep="best", epochs=3, schedule="constant", lr=0.3), tmp_path / "run", quiet=True)
+    records = [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
+    best = max(record["validation"]["accuracy"] for record in records if "validation" in record)
+    data = run.data()
+    scores = dign.train.validate(run.model(), run.method(), data.validation, torch.device("cpu"), seed=0)
+    assert scores["accuracy"] == pytest.approx(best)
+    assert not (run.path / "best.safetensors").exists()
+
+
+@pytest.mark.parametrize("changes", [{"precision": "bf16"}, {"channels_last": False}, {"schedule": "cosine"}])
+def test_other_ways_to_run(tmp_path, changes):
+    assert train(config(epochs=1, **changes), tmp_path / "run", quiet=True).finished
+
+
+def test_standard_training_learns_the_digits(tmp_path):
+    run = train(
+        RunConfig.from_mapping({"data": "digits", "size": 8, "method": "standard", "epochs": 15}),
+        tmp_path / "run",
+        quiet=True,
+    )
+    data = run.data()
+    scores = dign.train.validate(run.model(), run.method(), data.test, torch.device("cpu"), seed=0)
+    assert scores["accuracy"] > 95
+
+
+def test_a_checkpoint_of_another_model_is_named_as_such(undisturbed, tmp_path):
+    from dign.checkpoints import load_weights
+    from dign.models import build
+
+    with pytest.raises(UserError, match="belongs to another model"):
+        load_weights(undisturbed / "model.safetensors", build("resnet18", classes=10, image_size=(8, 8)))
+    with pytest.raises(UserError, match="shape"):
+        load_weights(undisturbed / "model.safetensors", build("tinynet", classes=11, image_size=(8, 8)))
+    (tmp_path / "broken.safetensors").write_bytes((undisturbed / "model.safetensors").read_bytes()[:-10])
+    with pytest.raises(UserError, match="not a readable safetensors file"):
+        load_weights(tmp_path / "broken.safetensors", build("tinynet", classes=10, image_size=(8, 8)))
