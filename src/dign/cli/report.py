@@ -57,17 +57,17 @@ def command(
     study = comparison_of(*compare) if compare else study_of(runs, data)
     for warning in study.warnings:
         click.echo(f"dign: warning: {warning}", err=True)
-    if out is None and format_ != "html":
-        click.echo(report_text(study, format_), nl=False)
-        written = []
-    else:
-        written = write_report(study, Path(out or "report.html"), format_)
-        if not quiet:
-            Console().print(terminal_table(summary_table(study)))
+    written = []
     if figure:
         from dign.report.figures import draw_figure
 
         written.append(draw_figure(study, Path(figure)))
+    if out is None and format_ != "html":
+        click.echo(report_text(study, format_), nl=False)
+    else:
+        written += write_report(study, Path(out or "report.html"), format_)
+        if not quiet:
+            Console().print(terminal_table(summary_table(study)))
     for path in written:
         click.echo(f"Wrote {path}", err=True)
 

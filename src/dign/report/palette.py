@@ -73,7 +73,7 @@ def heat_colour(fraction: float) -> tuple[str, str]:
             share = (fraction - low) / (high - low)
             red, green, blue = (round(a + share * (b - a)) for a, b in zip(first, second, strict=True))
             break
-    return f"#{red:02x}{green:02x}{blue:02x}", "#ffffff" if relative_luminance(red, green, blue) < 0.18 else "#111111"
+    return f"#{red:02x}{green:02x}{blue:02x}", "#ffffff" if relative_luminance(red, green, blue) < 0.179 else "#000000"
 
 
 def relative_luminance(red: int, green: int, blue: int) -> float:
