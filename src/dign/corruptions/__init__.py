@@ -3,12 +3,15 @@
 Names, families and settings cost nothing to import; torch is loaded only when `corrupt` is first asked for.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dign.corruptions.settings import PROFILES, SEVERITIES, profile_for
 
 if TYPE_CHECKING:
+    from dign.corruptions.benchmark import open_benchmark, write_benchmark
     from dign.corruptions.engine import corrupt
+    from dign.corruptions.frosting import frost_source
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "noise": ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"),
@@ -18,7 +21,25 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 }
 NAMES: tuple[str, ...] = tuple(name for family in FAMILIES.values() for name in family)
 
-__all__ = ["FAMILIES", "NAMES", "PROFILES", "SEVERITIES", "corrupt", "family_of", "profile_for"]
+_HOMES = {
+    "corrupt": "engine",
+    "frost_source": "frosting",
+    "open_benchmark": "benchmark",
+    "write_benchmark": "benchmark",
+}
+
+__all__ = [
+    "FAMILIES",
+    "NAMES",
+    "PROFILES",
+    "SEVERITIES",
+    "corrupt",
+    "family_of",
+    "frost_source",
+    "open_benchmark",
+    "profile_for",
+    "write_benchmark",
+]
 
 
 def family_of(name: str) -> str:
@@ -26,9 +47,7 @@ def family_of(name: str) -> str:
     return next(family for family, names in FAMILIES.items() if name in names)
 
 
-def __getattr__(attribute: str) -> Any:
-    if attribute == "corrupt":
-        from dign.corruptions.engine import corrupt
-
-        return corrupt
-    raise AttributeError(f"module 'dign.corruptions' has no attribute '{attribute}'")
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

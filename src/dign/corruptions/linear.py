@@ -113,7 +113,7 @@ def zoom(x: Tensor, factor: float) -> Tensor:
 
 @lru_cache(maxsize=8)
 def zoom_mean_operator(height: int, width: int, factors: Sequence[float], device: torch.device) -> Tensor:
-    """The mean of an image and of its centre zooms, as one sparse fixed-point matrix (H*W, H*W) in CSR form."""
+    """The mean of an image and of its centre zooms, as one sparse fixed-point matrix (H*W, H*W)."""
     diagonal = torch.arange(height * width)
     rows, columns, values = [diagonal], [diagonal], [torch.ones(height * width, dtype=torch.float64)]
     for factor in factors:
@@ -124,19 +124,18 @@ def zoom_mean_operator(height: int, width: int, factors: Sequence[float], device
         columns.append(torch.from_numpy(place.reshape(-1)))
         values.append(torch.from_numpy(weight.reshape(-1)))
     entries = torch.stack([torch.cat(rows), torch.cat(columns)])
-    return _fixed_point_csr(entries, torch.cat(values) / (len(factors) + 1), height * width).to(device)
+    return _fixed_point_operator(entries, torch.cat(values) / (len(factors) + 1), height * width).to(device)
 
 
-def _fixed_point_csr(entries: Tensor, values: Tensor, size: int) -> Tensor:
+def _fixed_point_operator(entries: Tensor, values: Tensor, size: int) -> Tensor:
     """Add up duplicate entries, round to fixed point, and let the diagonal take what rounding leaves."""
-    total = torch.sparse_coo_tensor(entries, values, (size, size)).coalesce()
+    total = torch.sparse_coo_tensor(entries, values, (size, size), check_invariants=False).coalesce()
     rows, columns = total.indices()
     whole = (total.values() * ONE).round_()
     missing = ONE - torch.zeros(size, dtype=torch.float64).index_add_(0, rows, whole)
     whole[rows == columns] += missing
-    starts = torch.zeros(size + 1, dtype=torch.int64)
-    starts[1:] = torch.bincount(rows, minlength=size).cumsum(0)
-    return torch.sparse_csr_tensor(starts, columns, whole.to(torch.float32), (size, size))
+    whole = whole.to(torch.float32)
+    return torch.sparse_coo_tensor(total.indices(), whole, (size, size), is_coalesced=True, check_invariants=False)
 
 
 def apply_operator(operator: Tensor, images: Tensor) -> Tensor:

@@ -1,0 +1,157 @@
+"""`dign corrupt`: write a benchmark of corrupted images, or look at the corruptions of one picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dign.corruptions import FAMILIES, NAMES, PROFILES
+from dign.data.names import FOLDER_PREFIX
+from dign.data.names import NAMES as DATA_NAMES
+
+if TYPE_CHECKING:
+    from dign.data.base import DataSet
+
+
+def _complete_source(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
+    names = [name for name in (*DATA_NAMES, FOLDER_PREFIX) if name.startswith(incomplete)]
+    return [
+        *map(click.shell_completion.CompletionItem, names),
+        click.shell_completion.CompletionItem(None, type="file"),
+    ]
+
+
+def _complete_only(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in (*FAMILIES, *NAMES) if name.startswith(incomplete)]
+
+
+@click.command("corrupt", short_help="Write a benchmark of corrupted images, or preview one picture.")
+@click.argument("source", metavar="DATA|IMAGE", shell_complete=_complete_source)
+@click.option("--out", type=click.Path(path_type=Path), help="folder to write the benchmark of DATA into")
+@click.option("--preview", type=click.Path(path_type=Path), help="picture to write the sheet of IMAGE into (.png)")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=_complete_only,
+    help="a corruption or a family (noise, blur, weather, digital); may be given more than once",
+)
+@click.option("--severity", default="1-5", show_default=True, help="severities, as in 3 or 1-5 or 1,3,5")
+@click.option(
+    "--layout",
+    type=click.Choice(["auto", "npy", "folders"]),
+    default="auto",
+    show_default=True,
+    help="npy as CIFAR-10-C, folders of JPEG as Tiny-ImageNet-C; auto: folders for tiny-imagenet only",
+)
+@click.option(
+    "--profile", type=click.Choice(list(PROFILES)), help="severity table; default: the one that fits the size"
+)
+@click.option("--split", type=click.Choice(["test", "validation", "train"]), default="test", show_default=True)
+@click.option("--size", type=click.IntRange(min=8), help="resize the images of DATA to SIZE x SIZE first")
+@click.option("--seed", type=int, default=0, show_default=True, help="seed of the corruptions")
+@click.option("--workers", type=click.IntRange(min=1), help="threads; default: the number of cores")
+@click.option("--quiet", "-q", is_flag=True, help="no progress bar, no summary")
+def command(source: str, **options: Any) -> None:
+    """Corrupt the images of DATA and write them as a benchmark, or show the corruptions of one IMAGE.
+
+    An interrupted run goes on where it stopped when the same command is given again, and gives the same bytes, whatever
+    the number of threads. manifest.json holds the settings and the SHA-256 of every part.
+
+    \b
+    Examples:
+      dign corrupt cifar10 --out cifar10-c
+      dign corrupt tiny-imagenet --out tiny-imagenet-c --only noise --severity 1-3
+      dign corrupt holiday.jpg --preview sheet.png
+    """
+    from dign.errors import UserError
+
+    if (options["out"] is None) == (options["preview"] is None):
+        raise UserError(
+            "Say either --out FOLDER, to write a benchmark, or --preview FILE, to see one picture corrupted."
+        )
+    if options["preview"] is not None:
+        _preview(Path(source), options)
+    else:
+        _benchmark(source, options)
+
+
+def _preview(picture: Path, options: dict[str, Any]) -> None:
+    import torch
+    from PIL import Image
+
+    from dign.corruptions.preview import preview_sheet, shrink
+    from dign.data.images import decode
+    from dign.errors import UserError
+    from dign.files import replacing
+
+    target: Path = options["preview"]
+    Image.init()
+    if target.suffix.lower() not in Image.EXTENSION:
+        raise UserError(f"{target} does not say which kind of picture to write: end it in .png.")
+    if not picture.is_file():
+        raise UserError(f"There is no picture {picture}: --preview takes an image file, --out a data set.")
+    try:
+        pixels = decode(picture)
+    except UserError as error:
+        raise UserError(f"{picture} cannot be read: {error}.") from error
+    sheet = preview_sheet(torch.from_numpy(shrink(pixels)), profile=options["profile"], seed=options["seed"])
+    with replacing(target) as partial:
+        sheet.save(partial, format=Image.EXTENSION[target.suffix.lower()])
+    if not options["quiet"]:
+        click.echo(f"{target}: {len(NAMES)} corruptions, five severities", err=True)
+
+
+def _benchmark(source: str, options: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from dign.cli.severities import parse_severities
+    from dign.corruptions import frost_source, write_benchmark
+    from dign.data import load
+    from dign.evaluate import chosen_corruptions
+
+    names, severities = chosen_corruptions(options["only"]), parse_severities(options["severity"])
+    data = load(source, size=options["size"])
+    split = getattr(data, options["split"])
+    layout = options["layout"]
+    if layout == "auto":
+        layout = "folders" if data.name == "tiny-imagenet" else "npy"
+    console = Console(stderr=True, quiet=options["quiet"])
+    columns = (TextColumn("[bold]{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total} images"))
+    with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task(f"corrupt {data.name}", total=len(names) * len(severities) * len(split))
+        manifest = write_benchmark(
+            split.images,
+            split.labels,
+            options["out"],
+            classes=_folder_names(data),
+            names=names,
+            severities=severities,
+            layout=layout,
+            profile=options["profile"],
+            seed=options["seed"],
+            data=f"{data.name}/{options['split']}",
+            workers=options["workers"],
+            progress=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    frost = f", frost from {frost_source()}" if "frost" in names else ""
+    console.print(
+        f"{options['out']}: {len(names)} corruptions at severities {', '.join(map(str, severities))}, "
+        f"{len(split)} images each, profile {manifest['profile']}{frost}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _folder_names(data: DataSet) -> tuple[str, ...]:
+    """What to call the folders of classes: Tiny-ImageNet's are WordNet ids, as in the published benchmark."""
+    if data.name != "tiny-imagenet":
+        return data.classes
+    from dign.data import cache_root
+    from dign.data.store import open_store
+
+    store = open_store(cache_root() / data.name)
+    return tuple(store.info["wnids"]) if store else data.classes
