@@ -173,7 +173,8 @@ def squared_curvature_by_differences(
     """E ||H z||^2 = Tr(H^2), z ~ N(0, I), by centred differences of gradients: the paper's second-order term.
 
     ||(g(x + eta z) - g(x - eta z)) / (2 eta)||^2, averaged over z. The paper writes 1/(2 eta) outside the square,
-    which is not an estimate of ||H z||^2 for any eta but 1/2; this is the consistent form. Cost: two gradient evaluations per draw.
+    which is not an estimate of ||H z||^2 for any eta but 1/2; this is the consistent form.
+    Cost: two gradient evaluations per draw.
     """
     check_at_least(1, draws=draws)
     generator = generator or make_generator(0, "differences", device=x.device)

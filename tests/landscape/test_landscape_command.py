@@ -1,0 +1,116 @@
+"""`dign landscape` as a person runs it: files, figures, repeatability, and mistakes in one sentence."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from dign.checkpoints import save_weights
+from dign.cli import main
+from dign.cli.landscape import parse_radii
+from dign.config import RunConfig
+from dign.errors import UserError
+from dign.landscape.figures import FORMATS, landscape_figure, line_looks
+from dign.runs import create_run, load_data
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> list[Path]:
+    """Two finished runs of the smallest model, untrained: the landscape does not mind."""
+    folder = tmp_path_factory.mktemp("runs")
+    paths = []
+    for method, seed in (("standard", 0), ("dign", 1)):
+        config = RunConfig.from_mapping({"preset": "digits", "data": "digits", "method": method, "seed": seed})
+        run = create_run(folder / method, config, load_data(config), [0.5] * 3, [0.25] * 3)
+        save_weights(run.weights, run.untrained_model())
+        paths.append(run.path)
+    return paths
+
+
+def dign(*words: object) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main([str(word) for word in words])
+    return caught.value.code
+
+
+FEW = ("--images", 12, "--draws", 1, "--radii", "0.5:2:3", "--device", "cpu")
+
+
+def test_files_and_figures(runs, tmp_path, capsys) -> None:
+    out = tmp_path / "out"
+    assert dign("landscape", *runs, "--out", out, *FEW) == 0
+    result = json.loads((out / "landscape.json").read_text())
+    assert result["settings"]["radii"] == [0.5, 1.25, 2.0]
+    assert [model["title"] for model in result["models"]] == ["Standard", "DiGN"]
+    for model in result["models"]:
+        assert model["images"] == 12
+        assert {len(panel["mean"]) for panel in model["panels"].values()} == {3}
+    signatures = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
+    for kind in FORMATS:
+        assert (out / f"landscape.{kind}").read_bytes().startswith(signatures[kind])
+    assert not (out / "theory.png").exists()
+    own = json.loads((runs[1] / "landscape.json").read_text())
+    assert own["models"] == [result["models"][1]]
+    assert "gradient norm" in capsys.readouterr().err
+
+
+def test_the_same_command_gives_the_same_numbers_at_any_batch_size(runs, tmp_path) -> None:
+    outcomes = []
+    for name, size in (("a", 12), ("b", 5)):
+        assert dign("landscape", runs[0], "--out", tmp_path / name, *FEW, "--batch-size", size, "-q") == 0
+        outcomes.append(json.loads((tmp_path / name / "landscape.json").read_text())["models"][0]["panels"])
+    for name, panel in outcomes[0].items():
+        assert panel["mean"] == pytest.approx(outcomes[1][name]["mean"], rel=1e-3)
+
+
+def test_theory(runs, tmp_path) -> None:
+    assert dign("landscape", runs[0], "--out", tmp_path, *FEW, "--theory", "--theory-images", 4, "-q") == 0
+    theory = json.loads((tmp_path / "landscape.json").read_text())["models"][0]["theory"]
+    assert theory["images"] == 4 and theory["dimension"] == 768
+    assert theory["equation_8"]["ratio"][0] == pytest.approx(1, abs=0.2)
+    assert all((tmp_path / f"theory.{kind}").stat().st_size > 10_000 for kind in FORMATS)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--radii", "many"), "--radii takes numbers"),
+        (("--radii", "-1"), "radius must be a number of at least 0"),
+        (("--eta", "0"), "eta"),
+    ],
+)
+def test_mistakes_are_one_sentence(words, message, runs, tmp_path, capsys) -> None:
+    assert dign("landscape", runs[0], "--out", tmp_path, *FEW, *words) == 2
+    error = capsys.readouterr().err
+    assert message in error and "Traceback" not in error and error.count("\n") == 1
+
+
+def test_a_folder_that_is_no_run_and_a_run_named_twice(runs, tmp_path, capsys) -> None:
+    assert dign("landscape", tmp_path, "--out", tmp_path) == 2
+    assert "not a run folder" in capsys.readouterr().err
+    assert dign("landscape", runs[0], runs[0], "--out", tmp_path) == 2
+    assert "named twice" in capsys.readouterr().err
+
+
+def test_radii() -> None:
+    assert parse_radii("1,2.5") == (1.0, 2.5)
+    assert parse_radii("1:2:3") == (1.0, 1.5, 2.0)
+    for wrong in ("", "1:2", "1:2:1", "a,b"):
+        with pytest.raises(UserError):
+            parse_radii(wrong)
+
+
+def test_bands_are_95_percent_of_the_mean_and_lines_keep_their_method() -> None:
+    models = [{"title": title, "name": name} for title, name in [("DiGN", "a"), ("DiGN", "b"), ("Other", "c")]]
+    looks = line_looks(models)
+    assert looks[0]["color"] == looks[1]["color"] != looks[2]["color"]
+    assert looks[0]["linestyle"] != looks[1]["linestyle"]
+    panel = {"mean": [1.0, 2.0], "standard_error": [0.1, 0.2], "median": [1.0, 2.0]}
+    panels = dict.fromkeys(("loss_difference", "accuracy", "first_order", "second_order"), panel)
+    figure = landscape_figure({"settings": {"radii": [2.0, 1.0]}, "models": [{**models[0], "panels": panels}]})
+    line = figure.axes[0].lines[0]
+    assert line.get_xdata().tolist() == [1.0, 2.0] and line.get_ydata().tolist() == [2.0, 1.0]
+    corners = torch.tensor(figure.axes[0].collections[0].get_paths()[0].vertices)
+    at_two = corners[corners[:, 0] == 2.0][:, 1]
+    assert float(at_two.max()) == pytest.approx(1 + 1.96 * 0.1)
