@@ -44,9 +44,21 @@ def pgd(
     with frozen(model), torch.enable_grad():
         for _ in range(steps):
             delta.requires_grad_()
-            (gradient,) = torch.autograd.grad(objective(model(x + delta)).sum(), delta)
+            (gradient,) = input_gradients(model, x + delta, objective, (delta,))
             delta = _project(delta.detach() + step_size * _direction(gradient, norm), x, norm, radius, clip)
     return (x + delta).clamp(0, 1) if clip else x + delta
+
+
+def input_gradients(
+    model: nn.Module, batch: Tensor, objective: Objective, inputs: tuple[Tensor, ...]
+) -> tuple[Tensor, ...]:
+    """The gradients of the objective with respect to whatever `batch` was made from; for a frozen model."""
+    logits = model(batch)
+    if logits._backward_hooks:
+        # Lightning Fabric's way to insist on `fabric.backward`, which it means for training: an attack has no
+        # scaled loss and no gradient to exchange.
+        logits._backward_hooks.clear()
+    return torch.autograd.grad(objective(logits).sum(), inputs)
 
 
 def cross_entropy_of(y: Tensor) -> Objective:

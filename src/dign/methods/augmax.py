@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from dign.attacks import cross_entropy_of
+from dign.attacks import cross_entropy_of, input_gradients
 from dign.augment.chains import mix
 from dign.divergences import jensen_shannon, log_probabilities
 from dign.errors import check_at_least
@@ -54,8 +54,8 @@ class AugMax(ChainSettings, Method):
         with frozen(model), torch.enable_grad():
             for _ in range(self.steps):
                 share, q = share.detach().requires_grad_(), q.detach().requires_grad_()
-                loss = objective(model(mix(x, chained, q.softmax(1), share[:, 0]))).sum()
-                up_share, up_q = torch.autograd.grad(loss, (share, q))
+                mixed = mix(x, chained, q.softmax(1), share[:, 0])
+                up_share, up_q = input_gradients(model, mixed, objective, (share, q))
                 share = (share + self.step_size * up_share.sign()).clamp(0, 1)
                 q = q + self.step_size * up_q.sign()
         return mix(x, chained, q.detach().softmax(1), share.detach()[:, 0])

@@ -21,8 +21,8 @@ def make_method(
 ) -> Method:
     """The method, or the sum of methods, that `names` says ("dign+augmix").
 
-    `settings` gives parameters by method name. What is not set has its published value for `data`, or else its
-    default.
+    `settings` gives parameters by method name; those of methods not asked for are left aside, so that one file can
+    serve several methods. What is not set has its published value for `data`, or else its default.
 
     >>> make_method("dign", {"dign": {"weight": 1}}, data="tiny-imagenet")  # doctest: +ELLIPSIS
     DiGN(... sigma_max=0.6, weight=1.0, samples=3, ramp=0.0)
@@ -32,9 +32,6 @@ def make_method(
     for name in [*wanted, *settings]:
         if name not in METHODS:
             raise unknown_name("method", name, METHODS)
-    for name in settings:
-        if name not in wanted:
-            raise UserError(f"Settings are given for {name}, but the method is {names}: drop them or add the method.")
     common = {"label_smoothing": label_smoothing}
     return reduce(add, [_make_one(name, {**common, **settings.get(name, {})}, data) for name in wanted])
 
@@ -63,6 +60,10 @@ def assign_options(names: str, options: Mapping[str, str]) -> dict[str, dict[str
     assigned: dict[str, dict[str, str]] = {}
     for option, value in options.items():
         owner, _, key = option.rpartition(".")
+        if owner and owner not in wanted:
+            raise UserError(
+                f"--{owner}.{key.replace('_', '-')} is given, but the method is {names}: drop it or add {owner}."
+            )
         owners = [owner] if owner else [name for name in wanted if key in {spec.name for spec in fields(METHODS[name])}]
         if len(owners) > 1 and key not in common:
             choices = " or ".join(f"--{name}.{key.replace('_', '-')}" for name in owners)
