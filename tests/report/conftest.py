@@ -123,7 +123,7 @@ def fake_metrics(title: str, seed: int, epochs: int = 12, steps: int = 25) -> st
     random = np.random.default_rng(seed)
     accuracy, weight = METHODS.get(title, ("", 0.9, 0, 0))[1], 0.3 if "DiGN" in title else 0.0
     lines = []
-    for step in range(epochs * steps):
+    for step in range(1, epochs * steps + 1):
         progress = step / (epochs * steps)
         cross_entropy = 2.3 * (1 - progress) ** 2 + 0.1 + 0.05 * random.random()
         terms = {"cross_entropy": cross_entropy}
@@ -131,7 +131,7 @@ def fake_metrics(title: str, seed: int, epochs: int = 12, steps: int = 25) -> st
             terms["consistency"] = weight * (1 - 0.5 * progress)
         record = {"step": step, "epoch": step // steps, "loss": sum(terms.values()), "terms": terms}
         lines.append({**record, "lr": 0.1 * (1 - progress), "images_per_second": 4000.0, "seconds": step * 0.02})
-        if step % steps == steps - 1:
+        if step % steps == 0:
             reached = accuracy * 100 * (1 - 0.7 * (1 - progress) ** 3)
             validation = {"accuracy": reached, "loss": cross_entropy}
             lines.append({"step": step, "epoch": step // steps, "validation": validation})

@@ -1,10 +1,12 @@
 """The page as text: what it says, and that nothing from a file becomes markup."""
 
 import base64
+import itertools
 import json
 import re
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 from dign.report.calibration_charts import reliability_diagram
@@ -17,7 +19,7 @@ from dign.report.page import build_page
 from dign.report.palette import COLOURS, heat_colour, relative_luminance
 from dign.report.run_sections import loss_curve, validation_curve
 from dign.report.story import headline, opening
-from dign.report.study import make_study
+from dign.report.study import METHOD_ORDER, make_study
 
 EVIL = '<script>window.evil=1</script><img src=x onerror="window.evil=1">'
 ONE_PIXEL = base64.b64encode(PNG + b"rest of a picture").decode()
@@ -147,7 +149,7 @@ def test_only_real_pictures_are_shown(fake_run, tmp_path):
 def test_training_curves_are_thinned_but_keep_their_ends(fake_run, tmp_path):
     run = load_run(fake_run(tmp_path / "a"))
     curve = loss_curve(run)
-    assert 50 <= len(curve) <= 100 and 11.5 < curve[-1][0] <= 12
+    assert 50 <= len(curve) <= 100 and curve[-1][0] == pytest.approx(12 - 1 / 25)
     losses = [record["loss"] for record in run.metrics if "loss" in record]
     assert curve[0][1] == pytest.approx(sum(losses[:3]) / 3)
     assert [epoch for epoch, _ in validation_curve(run)] == list(range(1, 13))
@@ -187,6 +189,33 @@ def contrast(one: str, other: str) -> float:
 def test_method_colours_stand_out_from_the_page_in_light_and_dark():
     for light, dark in COLOURS:
         assert contrast(light, "#fbfaf7") >= 3 and contrast(dark, "#14161a") >= 4.5
+
+
+# Machado, Oliveira and Fernandes 2009, complete colour blindness, on linear RGB
+VISION = {
+    "usual": np.eye(3),
+    "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "tritanopia": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+
+
+def lab(colour: str, vision: str) -> np.ndarray:
+    """CIE L*a*b* of a colour as somebody with this vision sees it."""
+    share = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.array(VISION[vision]) @ linear, 0, 1)
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    x, y, z = np.cbrt(to_xyz @ seen / [0.9505, 1.0, 1.089])
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("vision", VISION)
+@pytest.mark.parametrize("dark", [0, 1])
+def test_the_methods_of_the_paper_are_told_apart_by_every_colour_vision(vision, dark):
+    seen = [lab(colours[dark], vision) for colours in COLOURS[: len(METHOD_ORDER)]]
+    distances = [np.linalg.norm(one - other) for one, other in itertools.combinations(seen, 2)]
+    assert min(distances) > 15  # 2 is just visible, side by side
 
 
 def test_heat_map_text_is_readable_at_every_value_and_lighter_is_more():

@@ -50,6 +50,12 @@ def test_nothing_is_compared_where_data_or_model_do_not_correspond(demo_runs, fa
     assert paper_comparison(make_study(*load_runs([tmp_path]))) is None
 
 
+def test_means_over_other_corruptions_than_the_paper_s_are_not_compared(fake_run, tmp_path):
+    fake_run(tmp_path / "a", data="cifar10", model="densenet121", families=("noise", "blur"))
+    labels = [row.label for row in paper_comparison(make_study(*load_runs([tmp_path]))).rows]
+    assert labels == ["Clean acc.", "mCA-N", "Clean RMSE", "Corrupt RMSE-N"]
+
+
 def test_with_one_seed_no_claim_is_decided(demo_runs):
     assert set(verdicts(make_study(*load_runs([demo_runs]))).values()) == {UNSURE, UNMEASURED}
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from dign.errors import UserError
 from dign.report.load import load_run, load_runs
-from dign.report.quantities import CALIBRATION, CLEAN_ACCURACY, MCA_N, corruption_accuracy, severity_error
+from dign.report.quantities import CALIBRATION, CLEAN_ACCURACY, MCA, MCA_N, corruption_accuracy, severity_error
 from dign.report.significance import compare, critical_value, holm, two_sided_p
 from dign.report.study import METHOD_ORDER, Statistic, make_study
 
@@ -60,6 +60,20 @@ def test_different_evaluations_are_warned_about(fake_run, tmp_path):
     warnings = make_study(*load_runs([tmp_path])).warnings
     assert any("'images' (100, 360)" in warning for warning in warnings)
     assert any("different corruptions" in warning for warning in warnings)
+
+
+def test_runs_of_different_code_are_warned_about(fake_run, tmp_path):
+    fake_run(tmp_path / "a", "DiGN")
+    (fake_run(tmp_path / "b", "Standard") / "run.json").write_text('{"commit": "other"}')
+    assert make_study(*load_runs([tmp_path])).warnings == [
+        "The runs were trained by 2 different states of the code (see Runs)."
+    ]
+
+
+def test_under_noise_alone_there_is_no_mean_over_all_corruptions(fake_run, tmp_path):
+    noise, more = load_run(fake_run(tmp_path / "a")), load_run(fake_run(tmp_path / "b", families=("noise", "blur")))
+    assert MCA.read(noise) is None and CALIBRATION["all", "rmse"].read(noise) is None
+    assert MCA.read(more) == more.summary["mca"]
 
 
 def test_pooled_counts_give_the_scores_that_the_results_file_states(fake_run, tmp_path):

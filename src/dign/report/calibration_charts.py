@@ -78,12 +78,12 @@ def scatter(title: str, spots: Sequence[Spot], x_label: str, y_label: str) -> Ht
         marks.append(tag("g", small if len(small) > 1 else [], marker(spot.slot, axes.x(spot.x), axes.y(spot.y), 6),
                          class_=f"s{spot.slot}"))  # fmt: skip
     hits = [_spot_hit(axes, spot, x_label, y_label) for spot in spots]
-    corner = tag("text", "better ↘", class_="label", x=width - 24, y=height - 50, text_anchor="end")
-    return svg(width, height, title, axes.frame(), corner, marks, _spot_labels(axes, spots), hits)
+    return svg(width, height, title, axes.frame(), marks, _spot_labels(axes, spots), hits)
 
 
 def _spot_hit(axes: Axes, spot: Spot, x_label: str, y_label: str) -> Html:
-    lines = [(spot.slot, spot.label, ""), (None, x_label, number(spot.x)), (None, y_label, number(spot.y))]
+    names = [label.partition(" (")[0] for label in (x_label, y_label)]
+    lines = [(spot.slot, spot.label, ""), (None, names[0], number(spot.x)), (None, names[1], number(spot.y))]
     return tag("circle", class_=f"hit s{spot.slot}", cx=axes.x(spot.x), cy=axes.y(spot.y), r=13,
                data_tip=tip_text(lines))  # fmt: skip
 

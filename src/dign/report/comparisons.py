@@ -31,7 +31,7 @@ def difference_table(study: Study) -> Table | None:
         f"Difference of means with its 95 % interval and p-value ({TEST}), corrected for the number of comparisons "
         f"in a column (Holm). Best: by {main_quantity(study).label}."
     )
-    columns = tuple(Column(quantity.label, quantity.help) for quantity in quantities)
+    columns = tuple(Column(quantity.label.removeprefix("Corrupt "), quantity.help) for quantity in quantities)
     return Table("differences", "The best against the others", caption, "Method", columns, tuple(sections))
 
 

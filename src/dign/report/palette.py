@@ -6,17 +6,18 @@ from itertools import pairwise
 
 from dign.report.study import METHOD_ORDER, Group
 
+# Found by a search that spread the colours apart for four kinds of colour vision (tests/report/test_report_page.py).
 _KNOWN: dict[str, tuple[str, str]] = {  # on a light ground, on a dark ground
     "Standard": ("#6b6f76", "#a9adb5"),
-    "AT": ("#c2410c", "#ff8a4c"),
-    "TRADES": ("#7a1f4b", "#e37fb0"),
-    "RSE": ("#b97b00", "#f0b93a"),
-    "DeepAugment": ("#6b6b12", "#c8c653"),
-    "AugMix": ("#00805a", "#2cc998"),
-    "AugMax": ("#c4588f", "#f3a9cf"),
-    "DiGN w/o CR": ("#3f93d0", "#7fc4f5"),
-    "DiGN": ("#00539c", "#4a9df0"),
-    "DiGN+AugMix": ("#2b1d6e", "#c3b5ff"),
+    "AT": ("#8a412e", "#d5575b"),
+    "TRADES": ("#900042", "#b860b2"),
+    "RSE": ("#d97704", "#ffaa00"),
+    "DeepAugment": ("#765e00", "#8e8200"),
+    "AugMix": ("#0f925e", "#51f07c"),
+    "AugMax": ("#ff3faf", "#ffccb2"),
+    "DiGN w/o CR": ("#0994f7", "#08bbfc"),
+    "DiGN": ("#0042a8", "#2b7fee"),
+    "DiGN+AugMix": ("#5c0660", "#e5cbff"),
 }
 _MORE = (("#8a5a2b", "#d9a878"), ("#007f8f", "#46c6d6"), ("#a00020", "#ff7d8c"), ("#4d7c0f", "#a6d84f"),
          ("#5b3fa8", "#b49af5"), ("#30343b", "#e3e5ea"))  # fmt: skip

@@ -72,13 +72,23 @@ def _rows(study: Study, group: Group) -> tuple[Row, ...]:
     for quantity in COMPARED:
         paper = theirs.get(quantity.label, {}).get(TITLES.get(group.title))
         ours = group.statistic(quantity)
-        if paper is None or ours is None:
+        if paper is None or ours is None or not _same_corruptions(quantity, study):
             continue
         difference = ours.mean - paper["mean"]
         cells = (statistic_cell(ours), Cell(number(paper["mean"]), paper["mean"], paper["std"], 3),
                  Cell(signed(difference), difference))  # fmt: skip
         rows.append(Row(quantity.label, cells, group.slot, quantity.help))
     return tuple(rows)
+
+
+def _same_corruptions(quantity: Quantity, study: Study) -> bool:
+    """A mean over corruptions is comparable where it is over as many as the paper's."""
+    tiny = study.data == "tiny-imagenet"
+    if quantity is MCA_N or quantity.key.startswith("noise_"):
+        return len(study.noises) == (2 if tiny else 3)
+    if quantity is MCA or quantity.key.startswith("all_"):
+        return len(study.counted) == (14 if tiny else 18)
+    return True
 
 
 def _conditions(study: Study) -> str:

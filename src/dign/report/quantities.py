@@ -26,11 +26,20 @@ class Quantity:
 
 
 def _summary(key: str) -> Callable[[Run], float | None]:
-    return lambda run: run.summary.get(key)
+    return lambda run: run.summary.get(key) if key != "mca" or goes_beyond_noise(run) else None
 
 
 def _pooled(where: str, score: str) -> Callable[[Run], float | None]:
-    return lambda run: (run.summary["calibration"].get(where) or {}).get(score)
+    def read(run: Run) -> float | None:
+        scores = run.summary["calibration"].get(where)
+        return scores.get(score) if scores and (where != "all" or goes_beyond_noise(run)) else None
+
+    return read
+
+
+def goes_beyond_noise(run: Run) -> bool:
+    """Whether a mean over "all corruptions" is about more than noise; under noise alone it is mCA-N by another name."""
+    return any(corruption.family != "noise" for corruption in run.corruptions.values())
 
 
 CLEAN_ACCURACY = Quantity(

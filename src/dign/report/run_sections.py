@@ -37,28 +37,35 @@ def training_section(study: Study) -> Html | None:
 
 
 def validation_curve(run: Run) -> list[tuple[float, float]]:
-    """(epochs done, accuracy) of every validation."""
+    """(epochs done, accuracy in percent) of every validation."""
     found = [
         (record.get("epoch"), record["validation"].get("accuracy"))
         for record in run.metrics
         if isinstance(record.get("validation"), dict)
     ]
-    return [(epoch + 1.0, float(accuracy)) for epoch, accuracy in found if _finite(epoch) and _finite(accuracy)]
+    return [(float(epoch), float(accuracy)) for epoch, accuracy in found if _finite(epoch) and _finite(accuracy)]
 
 
 def loss_curve(run: Run) -> list[tuple[float, float]]:
     """(epochs done, mean loss), thinned by averaging over neighbouring steps."""
-    steps = [r for r in run.metrics if _finite(r.get("loss")) and _finite(r.get("step")) and _finite(r.get("epoch"))]
-    if not steps:
+    steps = [record for record in run.metrics if _finite(record.get("loss")) and _finite(record.get("step"))]
+    per_epoch = _steps_per_epoch(run)
+    if not steps or per_epoch is None:
         return []
-    per_epoch = (steps[-1]["step"] + 1) / (steps[-1]["epoch"] + 1)
     size = math.ceil(len(steps) / POINTS)
     curve = []
     for start in range(0, len(steps), size):
         part = steps[start : start + size]
-        place = sum(record["step"] + 1 for record in part) / len(part) / per_epoch
+        place = sum(record["step"] for record in part) / len(part) / per_epoch
         curve.append((place, sum(record["loss"] for record in part) / len(part)))
     return curve
+
+
+def _steps_per_epoch(run: Run) -> float | None:
+    """A record's `epoch` counts finished epochs, so the quotient is exact where an epoch ends, as at a validation."""
+    counted = [r for r in run.metrics if _finite(r.get("step")) and _finite(r.get("epoch")) and r["epoch"] > 0]
+    exact = [record for record in counted if "validation" in record] or counted
+    return exact[-1]["step"] / exact[-1]["epoch"] if exact else None
 
 
 def _curves(title: str, y_label: str, groups: Sequence[Group], curve) -> Html | None:

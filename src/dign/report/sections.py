@@ -236,7 +236,9 @@ def accuracy_calibration(study: Study) -> Html | None:
         spots = [spot for group in groups if (spot := _spot(group, MCA_N, ece))]
         if not spots:
             return None
-        chart = scatter("Accuracy against calibration under noise", spots, "mCA-N, %", "ECE-N, %")
+        chart = scatter(
+            "Accuracy against calibration under noise", spots, "mCA-N, % (more is better)", "ECE-N, % (less is better)"
+        )
         note = "Small marks: single seeds." if _several_seeds(groups) else ""
         caption = f"Accuracy under noise against calibration error under noise; lower right is better. {note}"
         return tag("figure", chart, tag("figcaption", caption))

@@ -193,6 +193,9 @@ def _evaluation_differences(runs: Sequence[Run]) -> list[str]:
         values = sorted({clean_text(run.evaluation.get(key)) for run in runs})
         if len(values) > 1:
             notes.append(f"The runs were evaluated with different '{key}' ({', '.join(values)}): compare with care.")
+    commits = {clean_text(run.details["commit"]) for run in runs if run.details.get("commit")}
+    if len(commits) > 1:
+        notes.append(f"The runs were trained by {len(commits)} different states of the code (see Runs).")
     corruptions = {tuple(sorted(run.corruptions)) for run in runs}
     if len(corruptions) > 1:
         notes.append("The runs were evaluated under different corruptions: their means are not comparable.")
