@@ -8,8 +8,8 @@ from dign.methods import METHODS, AugMix, DiGN
 from dign.models import build, channel_statistics
 from dign.seeds import make_generator
 
-# Chance is 10 %. Adversarial methods trade clean accuracy; DeepAugment's distortions are strong at 8x8.
-LEAST = {"at": 85, "trades": 85, "deepaugment": 80}
+# Chance is 10 %. DeepAugment's distortions are strong for three epochs at 8x8.
+LEAST = {"deepaugment": 80}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,180 @@
+"""How fast the methods are: ratios, each measured within this one run.
+
+    python benchmarks/methods.py                 all parts on one thread, about ten minutes
+    python benchmarks/methods.py augmix          one part: augmix, dign, best or passes
+    python benchmarks/methods.py --threads 2     on two threads (PIL keeps to one)
+
+augmix   views per second of batched AugMix against AugMix with PIL, image by image (target: at least 10 times)
+dign     a DiGN step with n = 3 against four Standard steps of the same batch (target: at most 1.03 times)
+best     DiGN channels-last, compiled, branches in one batch against NCHW, eager, a pass for each branch
+         (target: at least 1.3 times as fast)
+passes   steps of the methods that attack, against the Standard steps that their passes amount to
+
+The contenders of a part take turns and medians are compared, so that whatever else the machine does hits them
+alike. On one thread the time is processor time, which other programs lengthen little; on several it is the
+clock's, and the machine should be idle.
+"""
+
+import argparse
+import random
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+from torch import Tensor, nn
+
+from dign.methods import AT, TRADES, AugMax, AugMix, DiGN, Method, Standard
+from dign.models import build
+
+
+def take_turns(contenders: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Median seconds of each contender, after a round that does not count."""
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for turn in range(repeats + 1):
+        for name, run in contenders.items():
+            start = clock()
+            run()
+            if turn:
+                seconds[name].append(clock() - start)
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def verdict(what: str, ratio: float, target: float, *, at_least: bool) -> None:
+    met = ratio >= target if at_least else ratio <= target
+    print(
+        f"{what}: {ratio:.2f} (target: at {'least' if at_least else 'most'} {target:g}, {'met' if met else 'MISSED'})"
+    )
+
+
+# AugMix with PIL, image by image: what a data loader's worker does.
+
+
+def pil_level(severity: int) -> float:
+    return random.uniform(0.1, severity)
+
+
+def pil_signed(value: float) -> float:
+    return -value if random.random() > 0.5 else value
+
+
+def pil_affine(image: Image.Image, *matrix: float) -> Image.Image:
+    return image.transform(image.size, Image.AFFINE, matrix, resample=Image.BILINEAR)
+
+
+PIL_OPERATIONS: list[Callable[[Image.Image, float], Image.Image]] = [
+    lambda image, level: ImageOps.autocontrast(image),
+    lambda image, level: ImageOps.equalize(image),
+    lambda image, level: ImageOps.posterize(image, 4 - int(level * 0.4)),
+    lambda image, level: ImageOps.solarize(image, 256 - int(level * 25.6)),
+    lambda image, level: image.rotate(pil_signed(int(level * 3)), resample=Image.BILINEAR),
+    lambda image, level: pil_affine(image, 1, pil_signed(level * 0.03), 0, 0, 1, 0),
+    lambda image, level: pil_affine(image, 1, 0, 0, pil_signed(level * 0.03), 1, 0),
+    lambda image, level: pil_affine(image, 1, 0, pil_signed(int(level * image.width / 30)), 0, 1, 0),
+    lambda image, level: pil_affine(image, 1, 0, 0, 0, 1, pil_signed(int(level * image.height / 30))),
+]
+
+
+def to_tensor(image: Image.Image) -> Tensor:
+    return torch.from_numpy(np.array(image)).permute(2, 0, 1).float() / 255
+
+
+def pil_view(image: Image.Image) -> Tensor:
+    weights, share = np.random.dirichlet([1.0] * 3), np.random.beta(1.0, 1.0)
+    severity = random.randint(1, 10)
+    mixture = torch.zeros(3, image.height, image.width)
+    for weight in weights:
+        chained = image.copy()
+        for _ in range(random.randint(1, 3)):
+            chained = random.choice(PIL_OPERATIONS)(chained, pil_level(severity))
+        mixture += float(weight) * to_tensor(chained)
+    return (1 - share) * to_tensor(image) + share * mixture
+
+
+def augmix(repeats: int, threads: int) -> None:
+    images = torch.rand(512, 3, 32, 32)
+    pictures = [Image.fromarray(image.mul(255).byte().permute(1, 2, 0).numpy()) for image in images[:256]]
+    generator, method = torch.Generator().manual_seed(0), AugMix()
+    seconds = take_turns(
+        {
+            "pil": lambda: torch.stack([pil_view(picture) for picture in pictures]),
+            "batched": lambda: method.views(nn.Identity(), images, images, generator),
+        },
+        repeats,
+    )
+    by_pil, batched = len(pictures) / seconds["pil"], 2 * len(images) / seconds["batched"]
+    print(f"AugMix views per second at 32x32: PIL {by_pil:.0f} (1 thread), batched {batched:.0f} ({threads} threads)")
+    verdict("batched against PIL", batched / by_pil, 10, at_least=True)
+
+
+class Stepper:
+    """A method on a ResNet-18 with an optimiser, one step at a call."""
+
+    def __init__(self, method: Method, batch: int, *, fast: bool = False) -> None:
+        self.method = method
+        self.x, self.y = torch.rand(batch, 3, 32, 32), torch.randint(10, (batch,))
+        self.model = build("resnet18", classes=10, image_size=(32, 32))
+        if fast:
+            self.model = self.model.to(memory_format=torch.channels_last)
+            self.x = self.x.to(memory_format=torch.channels_last)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3, momentum=0.9, nesterov=True)
+        self.forward = torch.compile(self.model) if fast else self.model
+        self.generator = torch.Generator().manual_seed(0)
+
+    def __call__(self) -> None:
+        self.optimizer.zero_grad()
+        self.method(self.forward, self.x, self.y, generator=self.generator).loss.backward()
+        self.optimizer.step()
+
+
+def dign(repeats: int, batch: int) -> None:
+    standard = Stepper(Standard(), batch)
+    ways = {"branches in one batch": True, "a pass for each branch": False}
+    steppers = {way: Stepper(DiGN(samples=3, together=together), batch) for way, together in ways.items()}
+    seconds = take_turns({"standard": lambda: [standard() for _ in range(4)], **steppers}, repeats)
+    print(f"batch {batch}: " + ", ".join(f"{name} {value:.3f} s" for name, value in seconds.items()))
+    for way in ways:
+        ratio = seconds[way] / seconds["standard"]
+        verdict(f"a DiGN step against four Standard steps, {way}", ratio, 1.03, at_least=False)
+
+
+def best(repeats: int, batch: int) -> None:
+    plain = Stepper(DiGN(samples=3, together=False), batch)
+    layout = Stepper(DiGN(samples=3, together=True), batch)
+    fast = Stepper(DiGN(samples=3, together=True), batch, fast=True)
+    seconds = take_turns({"plain": plain, "one batch": layout, "best": fast}, repeats)
+    print(f"batch {batch}: " + ", ".join(f"{name} {value:.3f} s" for name, value in seconds.items()))
+    verdict("the best settings against the plain way", seconds["plain"] / seconds["best"], 1.3, at_least=True)
+
+
+def passes(repeats: int, batch: int) -> None:
+    methods = (AT(), TRADES(), AugMix(), AugMax(), DiGN(), DiGN() + AugMix())
+    steppers = {method.title: Stepper(method, batch) for method in methods}
+    seconds = take_turns({"Standard": Stepper(Standard(), batch), **steppers}, repeats)
+    for title, stepper in steppers.items():
+        ratio, cost = seconds[title] / seconds["Standard"], stepper.method.cost
+        print(
+            f"{title:12} {cost.forward:g} forward, {cost.backward:g} backward ({cost.input_only:g} to the input "
+            f"alone) = {cost.standard_steps:.1f} Standard steps; measured {ratio:.1f}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", default=[], help="augmix, dign, best, passes (default: all)")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--batch", type=int, default=16, help="images per step on the ResNet-18")
+    parser.add_argument("--repeats", type=int, default=7)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    print(f"torch {torch.__version__}, {options.threads} threads")
+    for part in options.parts or ["augmix", "dign", "best", "passes"]:
+        size = options.threads if part == "augmix" else options.batch
+        {"augmix": augmix, "dign": dign, "best": best, "passes": passes}[part](options.repeats, size)
+
+
+if __name__ == "__main__":
+    main()
