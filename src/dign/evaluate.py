@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from dign.corruptions import FAMILIES, NAMES, corrupt, profile_for
+from dign.corruptions import FAMILIES, NAMES, corrupt, frost_source, profile_for
+from dign.corruptions.benchmark import Benchmark, Condition, open_benchmark
 from dign.data.base import Split
 from dign.devices import as_float, make_fabric
 from dign.errors import UserError, unknown_name
@@ -46,11 +48,11 @@ class Conditions:
             if severity not in (1, 2, 3, 4, 5):
                 raise UserError(f"A severity is one of 1 to 5, not {severity}.")
 
-    def __len__(self) -> int:
-        return len(self.corruptions) * len(self.severities)
-
-    def __iter__(self) -> Iterator[tuple[str, int]]:
-        return ((name, severity) for name in self.corruptions for severity in self.severities)
+    def over(self, split: Split) -> Iterator[Condition]:
+        """The split under each corruption at each severity."""
+        for name in self.corruptions:
+            for severity in self.severities:
+                yield Condition(name, severity, _Corrupted(split.images, name, severity, self), split.labels)
 
 
 def chosen_corruptions(only: Iterable[str]) -> tuple[str, ...]:
@@ -67,7 +69,7 @@ def chosen_corruptions(only: Iterable[str]) -> tuple[str, ...]:
 def evaluate(
     model: nn.Module | Predictor,
     split: Split,
-    conditions: Conditions | None = None,
+    conditions: Conditions | Benchmark | None = None,
     *,
     bins: int = 16,
     batch_size: int = 500,
@@ -77,35 +79,51 @@ def evaluate(
     """The `clean`, `corruptions` and `summary` parts of a results file (docs/results.md).
 
     `model` is a module from images in [0,1] to logits, or a function that gives probabilities. Corruptions are made
-    on the fly, batch by batch: memory does not grow with the number of images. `progress` is told how many predictions of how many are done.
+    on the fly, or read from a benchmark, batch by batch: memory does not grow with the number of images.
+    `progress` is told how many predictions of how many are done.
     """
     conditions = conditions or Conditions()
-    done, total = 0, len(split) * (1 + len(conditions))
+    seed = conditions.seed or 0
+    clean = Condition("clean", 0, split.images, split.labels)
+    corrupted = list(conditions if isinstance(conditions, Benchmark) else conditions.over(split))
+    done, total = 0, sum(map(len, [clean, *corrupted]))
 
-    def measure(purpose: str, images_at: Callable[[int, int], Tensor]) -> Calibration:
+    def measure(condition: Condition) -> Calibration:
+        nonlocal done
         calibration = Calibration(bins)
-        for first in range(0, len(split), batch_size):
-            labels = split.labels[first : first + batch_size]
-            generator = make_generator(conditions.seed, f"predict/{purpose}", first, device)
-            images = as_float(images_at(first, first + len(labels)).to(device))
-            calibration.update(predict(images, generator).cpu(), labels)
-            nonlocal done
+        for first in range(0, len(condition), batch_size):
+            labels = condition.labels[first : first + batch_size]
+            images = as_float(condition.images[first : first + batch_size].to(device))
+            purpose = f"predict/{condition.name}/{condition.severity}"
+            probabilities = predict(images, make_generator(seed, purpose, first, device))
+            calibration.update(probabilities.cpu(), labels)
             done += len(labels)
             progress(done, total)
         return calibration
 
-    def corrupted_images(name: str, severity: int, first: int, last: int) -> Tensor:
-        images = split.images[first:last].to(device)
-        return corrupt(images, name, severity, profile=conditions.profile, seed=conditions.seed, first=first)
-
     with frozen(model) if isinstance(model, nn.Module) else nullcontext():
         predict = partial(Standard().predict, model) if isinstance(model, nn.Module) else model
-        clean = measure("clean", lambda first, last: split.images[first:last])
-        corrupted = {
-            (name, severity): measure(f"{name}/{severity}", partial(corrupted_images, name, severity))
-            for name, severity in conditions
-        }
-    return summarised(clean, corrupted)
+        return summarised(measure(clean), {(each.name, each.severity): measure(each) for each in corrupted})
+
+
+@dataclass(frozen=True)
+class _Corrupted:
+    """Images of a split under one corruption, made when a slice of them is asked for."""
+
+    images: Tensor
+    corruption: str
+    severity: int
+    conditions: Conditions
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, part: slice) -> Tensor:
+        first = part.indices(len(self))[0]
+        how = self.conditions
+        return corrupt(
+            self.images[part], self.corruption, self.severity, profile=how.profile, seed=how.seed, first=first
+        )
 
 
 def summarised(clean: Calibration, corrupted: dict[tuple[str, int], Calibration]) -> dict[str, Any]:
@@ -157,7 +175,7 @@ def _pooled(
 
 def evaluate_run(
     run: Run,
-    conditions: Conditions | None = None,
+    conditions: Conditions | Benchmark | None = None,
     *,
     split: str = "test",
     device: str = "auto",
@@ -195,10 +213,7 @@ def evaluate_run(
             "split": split,
             "images": len(images),
             "image_size": list(run.image_size),
-            "profile": conditions.profile or profile_for(*run.image_size),
-            "seed": conditions.seed,
-            "benchmark": None,
-            "frost": None,
+            **_provenance(conditions, run.image_size),
             "bins": 16,
             "commit": git_commit(),
             "time": now(),
@@ -210,3 +225,45 @@ def evaluate_run(
     }
     write_json(run.path / "results.json", results)
     return results
+
+
+def _provenance(conditions: Conditions | Benchmark, image_size: tuple[int, int]) -> dict[str, Any]:
+    """How the corrupted images came about."""
+    if isinstance(conditions, Benchmark):
+        return {
+            "profile": conditions.profile,
+            "seed": conditions.seed,
+            "benchmark": conditions.folder.resolve().name,
+            "frost": conditions.frost,
+        }
+    return {
+        "profile": conditions.profile or profile_for(*image_size),
+        "seed": conditions.seed,
+        "benchmark": None,
+        "frost": frost_source() if "frost" in conditions.corruptions else None,
+    }
+
+
+def benchmark_for(run: Run, folder: Path | str, only: Sequence[str], severities: Sequence[int]) -> Benchmark:
+    """Open a benchmark folder for a run, and check that it belongs to the run's data set."""
+    data = run.data()
+    classes = data.classes
+    if run.config.data == "tiny-imagenet":
+        from dign.data import cache_root
+        from dign.data.store import open_store
+
+        classes = open_store(cache_root() / "tiny-imagenet").info["wnids"]
+    benchmark = open_benchmark(
+        folder, names=chosen_corruptions(only) if only else None, severities=severities, classes=classes
+    )
+    first = next(iter(benchmark))
+    size = tuple(first.images[:1].shape[-2:])
+    if size != data.image_size:
+        raise UserError(f"{folder} holds images of {size} pixels, but those of the run have {data.image_size}.")
+    if int(first.labels.max()) >= len(data.classes):
+        raise UserError(f"{folder} holds a label outside the {len(data.classes)} classes of {run.config.data}.")
+    if len(first) == len(data.test) and not torch.equal(first.labels.sort().values, data.test.labels.sort().values):
+        raise UserError(
+            f"{folder} has other labels than the test images of {run.config.data}: it is another data set's."
+        )
+    return benchmark

@@ -18,7 +18,7 @@ def digits():
 def test_the_pixels_are_scikit_learns_scaled_to_bytes(digits):
     values, labels = load_digits(return_X_y=True)
     expected = {
-        (np.floor(row * 255 / 16 + 0.5).astype(np.uint8).tobytes(), int(y))
+        ((255 - np.floor(row * 255 / 16 + 0.5)).astype(np.uint8).tobytes(), int(y))
         for row, y in zip(values, labels, strict=True)
     }
     found = set()
@@ -43,7 +43,7 @@ def test_the_default_size_is_16_and_keeps_the_brightness(digits):
     assert larger.image_size == (16, 16)
     assert torch.equal(larger.test.labels, digits.test.labels)
     difference = larger.test.images.float().mean() - digits.test.images.float().mean()
-    assert abs(difference) < 3  # bicubic overshoot is clipped at black, which brightens a little
+    assert abs(difference) < 3  # bicubic overshoot is clipped at white, which darkens a little
 
 
 def test_the_file_and_scikit_learns_own_reader_agree(monkeypatch):

@@ -9,6 +9,9 @@ import click
 @click.argument("runs", nargs=-1, required=True, type=click.Path())
 @click.option("--only", multiple=True, metavar="NAME", help="a corruption or a family (noise, blur, weather, digital)")
 @click.option("--severity", default="1-5", show_default=True, help="severities, as in 3 or 1-5 or 1,3,5")
+@click.option(
+    "--benchmark", type=click.Path(), metavar="DIR", help="read corrupted images from DIR (CIFAR-10-C layout)"
+)
 @click.option("--profile", type=click.Choice(["cifar", "tiny-imagenet", "imagenet"]), help="severity table")
 @click.option("--split", type=click.Choice(["test", "validation", "train"]), default="test", show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="seed of the corruptions")
@@ -16,7 +19,10 @@ import click
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, ...")
 @click.option("--quiet", "-q", is_flag=True, help="no progress bar, no table")
 def command(runs: tuple[str, ...], **options: object) -> None:
-    """Evaluate finished runs on their test images, clean and under corruptions made on the fly.
+    """Evaluate finished runs on their test images, clean and corrupted.
+
+    Corruptions are made on the fly, unless --benchmark names a folder in the layout of CIFAR-10-C or Tiny-ImageNet-C
+    (published, or made by `dign corrupt`), which is read batch by batch.
 
     Writes results.json into each run's folder (schema: docs/results.md).
 
@@ -25,17 +31,19 @@ def command(runs: tuple[str, ...], **options: object) -> None:
       dign evaluate runs/digits
       dign evaluate runs/a runs/b --only noise
       dign evaluate runs/a --only fog --only blur --severity 3
+      dign evaluate runs/a --benchmark CIFAR-10-C
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from dign.cli.severities import parse_severities
-    from dign.evaluate import Conditions, chosen_corruptions, evaluate_run
+    from dign.evaluate import Conditions, benchmark_for, chosen_corruptions, evaluate_run
     from dign.runs import load_run
 
-    conditions = Conditions(
+    severities = parse_severities(options["severity"])
+    on_the_fly = Conditions(
         corruptions=chosen_corruptions(options["only"]),
-        severities=parse_severities(options["severity"]),
+        severities=severities,
         profile=options["profile"],
         seed=options["seed"],
     )
@@ -49,9 +57,10 @@ def command(runs: tuple[str, ...], **options: object) -> None:
             def follow(done: int, total: int, task: int = task) -> None:
                 progress.update(task, completed=done, total=total)
 
+            folder = options["benchmark"]
             results = evaluate_run(
                 run,
-                conditions,
+                benchmark_for(run, folder, options["only"], severities) if folder else on_the_fly,
                 split=options["split"],
                 device=options["device"],
                 batch_size=options["batch_size"],
