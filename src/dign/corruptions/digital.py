@@ -49,12 +49,15 @@ def pixelate(images: Tensor, fraction: float, streams: Streams) -> Tensor:
 def _box_matrix(size: int, small: int, device: torch.device) -> Tensor:
     """(small,size) float64: means over windows of size/small places, in steps of 2^-22 as Pillow has them.
 
-    A place belongs to a window if its centre lies inside; the upper end is inside, the lower one is not.
+    A place belongs to a window if its centre lies inside; the upper end is inside, the lower one is not. Where a centre
+    lies right at an end, rounding errors decide: so the order of operations is Pillow's, too.
     """
     scale = size / small
+    places = np.arange(size)
     centre = (np.arange(small)[:, None] + 0.5) * scale
-    offset = (np.arange(size) + 0.5 - centre) / scale
-    inside = ((offset > -0.5) & (offset <= 0.5)).astype(np.float64)
+    first, last = (np.trunc(centre + side * 0.5 * scale + 0.5) for side in (-1, 1))
+    offset = (places - centre + 0.5) * (1.0 / scale)
+    inside = (offset > -0.5) & (offset <= 0.5) & (places >= first) & (places < last)
     weights = np.floor(inside / inside.sum(axis=1, keepdims=True) * 2**22 + 0.5) / 2**22
     return torch.from_numpy(weights).to(device)
 

@@ -1,0 +1,122 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import ndimage
+
+from dign.corruptions import corrupt, linear
+from dign.corruptions.blur import _sources, blur_along_lines, disk
+from dign.corruptions.streams import Streams
+
+
+def numpy_of(images: torch.Tensor) -> np.ndarray:
+    return images.permute(0, 2, 3, 1).numpy()
+
+
+def share_within_one(a: np.ndarray, b: np.ndarray) -> float:
+    return float((np.abs(a.astype(int) - b.astype(int)) <= 1).mean())
+
+
+@pytest.mark.parametrize("border, mode", [("nearest", "nearest"), ("reflect", "reflect"), ("mirror", "mirror")])
+def test_borders_are_those_of_scipy(border: str, mode: str) -> None:
+    line = np.arange(5.0)
+    for offset in range(-13, 14):
+        kernel = np.zeros(27)
+        kernel[13 + offset] = 1
+        expected = ndimage.correlate1d(line, kernel, mode=mode)
+        np.testing.assert_array_equal(line[linear.border_index(np.arange(5) + offset, 5, border)], expected)
+
+
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 6.0])
+def test_gaussian_blur_equals_scipy(random_images, sigma: float) -> None:
+    made = linear.gaussian_blur(random_images, sigma)
+    x = numpy_of(random_images) / 255.0
+    expected = ndimage.gaussian_filter(x, (0, sigma, sigma, 0), mode="nearest", truncate=4.0)
+    np.testing.assert_array_equal(numpy_of(made), (np.clip(expected, 0, 1) * 255).astype(np.uint8))
+
+
+def test_exact_gaussian_filter_agrees_with_scipy() -> None:
+    x = torch.randint(-500, 500, (3, 20, 9), generator=torch.Generator().manual_seed(1)).double()
+    expected = ndimage.gaussian_filter(x.numpy(), (0, 7.5, 7.5), mode="reflect", truncate=3.0)
+    made = linear.gaussian_filter(x, 7.5, border="reflect", truncate=3.0)
+    np.testing.assert_allclose(made.numpy(), expected, atol=0.05)
+
+
+@pytest.mark.parametrize("radius, softness", [(0.5, 0.6), (3, 0.1), (8, 0.5), (10, 0.5)])
+def test_defocus_blur_is_a_correlation_with_a_disk(random_images, radius: float, softness: float) -> None:
+    made = linear.correlate(random_images, disk(radius, softness), "mirror")
+    expected = ndimage.correlate(
+        numpy_of(random_images).astype(float), disk(radius, softness)[None, :, :, None], mode="mirror"
+    )
+    assert share_within_one(numpy_of(made), expected.astype(np.uint8)) == 1
+    assert disk(radius, softness).sum() == pytest.approx(1)
+
+
+def test_a_disk_of_radius_one_without_softness_is_a_plus() -> None:
+    kernel = disk(1, 0.01)
+    assert kernel.shape == (17, 17) and np.count_nonzero(kernel > 1e-12) == 5
+    assert kernel[8, 8] == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("size", [(32, 32), (24, 41)])
+def test_zoom_blur_is_a_mean_of_zooms(size: tuple[int, int]) -> None:
+    images = torch.randint(0, 256, (2, 3, *size), dtype=torch.uint8, generator=torch.Generator().manual_seed(2))
+    made = corrupt(images, "zoom_blur", 5, profile="cifar")
+    x = numpy_of(images) / 255.0
+    total = x.copy()
+    factors = np.arange(1, 1.26, 0.01)
+    for factor in factors:
+        total += zoomed(x, factor)
+    assert share_within_one(numpy_of(made), (total / (len(factors) + 1) * 255).astype(np.uint8)) == 1
+
+
+def zoomed(x: np.ndarray, factor: float) -> np.ndarray:
+    height, width = x.shape[1:3]
+    tall, wide = math.ceil(height / factor), math.ceil(width / factor)
+    top, left = (height - tall) // 2, (width - wide) // 2
+    big = ndimage.zoom(x[:, top : top + tall, left : left + wide], (1, factor, factor, 1), order=1)
+    top, left = (big.shape[1] - height) // 2, (big.shape[2] - width) // 2
+    return big[:, top : top + height, left : left + width]
+
+
+def test_motion_blur_takes_its_samples_one_by_one(random_images) -> None:
+    radius, sigma, degrees = 3, 2.0, torch.tensor([-45.0, -10.0, 0.0, 33.0, -120.0])
+    made = blur_along_lines(random_images, radius, sigma, degrees)
+    weights = np.exp(-(np.arange(7) ** 2) / (2 * sigma**2))
+    weights /= weights.sum()
+    height, width = random_images.shape[-2:]
+    for image, result, angle in zip(random_images.numpy(), made.numpy(), degrees.tolist(), strict=True):
+        total = np.zeros(image.shape)
+        for step, weight in enumerate(weights):
+            across = math.ceil(step * math.cos(math.radians(angle)) - 0.5)
+            down = math.ceil(step * math.sin(math.radians(angle)) - 0.5)
+            rows, columns = (
+                np.clip(np.arange(height) + down, 0, height - 1),
+                np.clip(np.arange(width) + across, 0, width - 1),
+            )
+            total += weight * image[:, rows][:, :, columns]
+        assert share_within_one(result, total.astype(np.uint8)) == 1
+
+
+@pytest.mark.parametrize("reach", [1, 2, 4])
+@pytest.mark.parametrize("size", [(16, 16), (11, 20), (8, 8)])
+def test_glass_blur_ends_where_the_sequential_scan_ends(reach: int, size: tuple[int, int]) -> None:
+    """The published loop, pixel after pixel, with the same offsets."""
+    height, width = size
+    images = torch.arange(3)
+    found = _sources(size, reach, Streams(5, "glass", images))
+    rows, columns = range(reach + 1, height - reach + 1), range(reach + 1, width - reach + 1)
+    bits = Streams(5, "glass", images).bits(len(rows) * len(columns)) if rows and columns else torch.zeros(3, 0)
+    for source, words in zip(found, bits.tolist(), strict=True):
+        offsets = dict(zip([(row, column) for row in rows for column in columns], words, strict=True))
+        grid = np.arange(height * width).reshape(height, width)
+        for row in range(height - reach, reach, -1):
+            for column in range(width - reach, reach, -1):
+                word = offsets[row, column]
+                down, across = (
+                    ((word & 0xFFFF) * 2 * reach >> 16) - reach,
+                    ((word >> 16 & 0xFFFF) * 2 * reach >> 16) - reach,
+                )
+                grid[row, column] = grid[row + down, column + across]
+        np.testing.assert_array_equal(source.view(size).numpy(), grid)

@@ -1,0 +1,185 @@
+"""What holds for all nineteen corruptions."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dign.corruptions import FAMILIES, NAMES, PROFILES, SEVERITIES, corrupt, profile_for
+from dign.errors import UserError
+
+
+def images_of(size: tuple[int, int], count: int = 5, channels: int = 3, seed: int = 0) -> torch.Tensor:
+    """Smooth pictures with some noise: random pixels alone would hide mistakes of blurs."""
+    generator = torch.Generator().manual_seed(seed)
+    coarse = torch.rand((count, channels, 4, 5), generator=generator)
+    smooth = torch.nn.functional.interpolate(coarse, size=size, mode="bilinear")
+    noisy = smooth * 220 + torch.rand((count, channels, *size), generator=generator) * 35
+    return noisy.to(torch.uint8)
+
+
+def test_there_are_nineteen_in_four_families() -> None:
+    assert len(NAMES) == len(set(NAMES)) == 19
+    assert {family: len(names) for family, names in FAMILIES.items()} == {
+        "noise": 4,
+        "blur": 5,
+        "weather": 5,
+        "digital": 5,
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("size, channels", [((32, 32), 3), ((17, 23), 3), ((8, 8), 1), ((64, 40), 1)])
+def test_the_batch_does_not_matter(name: str, size: tuple[int, int], channels: int) -> None:
+    """Any cut of the data set into batches, and any number of threads, gives the same bytes."""
+    images = images_of(size, 7, channels)
+    before = images.clone()
+    together = corrupt(images, name, 5, seed=3, first=100)
+    assert torch.equal(images, before), "the argument was changed"
+    assert together.dtype == torch.uint8 and together.shape == images.shape
+    assert not torch.equal(together, images) or (name == "saturate" and channels == 1)
+    singly = torch.cat([corrupt(images[i : i + 1], name, 5, seed=3, first=100 + i) for i in range(7)])
+    assert torch.equal(singly, together)
+    assert torch.equal(corrupt(images[3:], name, 5, seed=3, first=103), together[3:])
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1 if threads > 1 else 2)
+        assert torch.equal(corrupt(images, name, 5, seed=3, first=100), together)
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_large_batches_are_the_same_as_small_ones(name: str) -> None:
+    images = images_of((32, 32), 300)
+    large = corrupt(images, name, 3)
+    assert torch.equal(corrupt(images[130:171], name, 3, first=130), large[130:171])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_floats_give_what_bytes_give(name: str) -> None:
+    images = images_of((32, 32), 2)
+    made = corrupt(images.float() / 255, name, 4)
+    assert made.dtype == torch.float32
+    assert torch.equal(made, corrupt(images, name, 4).float() / 255)
+    half = corrupt(images[0].double() / 255, name, 4)
+    assert half.dtype == torch.float64 and half.shape == (3, 32, 32)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_image_is_a_batch_of_one(name: str) -> None:
+    image = images_of((24, 24), 1)[0]
+    assert torch.equal(corrupt(image, name, 2), corrupt(image[None], name, 2)[0])
+    strided = images_of((24, 48), 1)[0, :, :, ::2]
+    assert torch.equal(corrupt(strided, name, 2), corrupt(strided.contiguous(), name, 2))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_setting_works_at_the_smallest_size(name: str, profile: str) -> None:
+    images = images_of((8, 11), 2)
+    for severity in SEVERITIES:
+        assert corrupt(images, name, severity, profile=profile).shape == images.shape
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "elastic_transform"])
+def test_severities_get_worse(name: str) -> None:
+    """But for elastic_transform, whose published severities trade one kind of distortion for another."""
+    images = images_of((64, 64), 8)
+    change = [(corrupt(images, name, s).float() - images.float()).abs().mean() for s in SEVERITIES]
+    assert change[4] > change[0] > 0
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("contrast", "brightness")])
+def test_greyscale_is_close_to_the_same_picture_in_colour(name: str) -> None:
+    if name in ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise", "saturate"):
+        pytest.skip("each channel has its own noise, or none has colour to saturate")
+    grey = images_of((32, 32), 6, channels=1)
+    in_colour = corrupt(grey.expand(-1, 3, -1, -1).contiguous(), name, 3).float()
+    weights = torch.tensor([0.299, 0.587, 0.114]).view(1, 3, 1, 1)
+    difference = (corrupt(grey, name, 3).float() - (in_colour * weights).sum(1, keepdim=True)).abs()
+    assert float(difference.mean()) < 1.2
+
+
+def test_severity_zero_is_a_clean_copy() -> None:
+    images = images_of((10, 10))
+    made = corrupt(images, "fog", 0)
+    assert torch.equal(made, images) and made.data_ptr() != images.data_ptr()
+
+
+def test_seeds_and_positions_give_other_numbers() -> None:
+    image = images_of((32, 32), 1)
+    for name in NAMES:
+        base = corrupt(image, name, 3)
+        random = not torch.equal(base, corrupt(image, name, 3, seed=1))
+        assert random == (not torch.equal(base, corrupt(image, name, 3, first=1)))
+
+
+def test_no_images_are_no_error() -> None:
+    assert corrupt(torch.zeros((0, 3, 32, 32)), "snow", 2).shape == (0, 3, 32, 32)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(NAMES),
+    st.sampled_from(SEVERITIES),
+    st.sampled_from(list(PROFILES)),
+    st.tuples(st.integers(8, 40), st.integers(8, 40)),
+    st.sampled_from([1, 3]),
+    st.integers(0, 255),
+)
+def test_uniform_images_of_any_size_and_value_are_fine(name, severity, profile, size, channels, value) -> None:
+    image = torch.full((2, channels, *size), value, dtype=torch.uint8)
+    made = corrupt(image, name, severity, profile=profile)
+    assert made.shape == image.shape and made.dtype == torch.uint8
+    if name in ("gaussian_blur", "defocus_blur", "zoom_blur", "glass_blur", "motion_blur", "contrast", "pixelate"):
+        assert int((made.int() - value).abs().max()) <= 2
+
+
+def test_profiles_follow_the_size() -> None:
+    assert [profile_for(s, s) for s in (8, 32, 44, 48, 64, 112, 128, 224, 500)] == [
+        "cifar",
+        "cifar",
+        "cifar",
+        "tiny-imagenet",
+        "tiny-imagenet",
+        "tiny-imagenet",
+        "imagenet",
+        "imagenet",
+        "imagenet",
+    ]
+    assert profile_for(32, 128) == "tiny-imagenet"
+    image = images_of((64, 64), 1)
+    assert torch.equal(corrupt(image, "contrast", 1), corrupt(image, "contrast", 1, profile="tiny-imagenet"))
+
+
+@pytest.mark.parametrize(
+    "images, name, severity, options, message",
+    [
+        (torch.zeros(1, 3, 32, 32), "fogg", 1, {}, "Did you mean 'fog'"),
+        (torch.zeros(1, 3, 32, 32), "fog", 6, {}, "0 .clean. to 5, not 6"),
+        (torch.zeros(1, 3, 32, 32), "fog", -1, {}, "not -1"),
+        (torch.zeros(1, 3, 32, 32), "fog", True, {}, "not True"),
+        (torch.zeros(1, 3, 32, 32), "fog", 2.5, {}, "not 2.5"),
+        (torch.zeros(1, 3, 32, 32), "fog", 1, {"profile": "cifar100"}, "Did you mean 'cifar'"),
+        (torch.zeros(1, 2, 32, 32), "fog", 1, {}, r"not \(1, 2, 32, 32\)"),
+        (torch.zeros(32, 32), "fog", 1, {}, r"not \(32, 32\)"),
+        (torch.zeros(1, 3, 7, 32), "fog", 1, {}, "at least 8"),
+        (torch.full((1, 3, 8, 8), 200.0), "fog", 1, {}, "from 200 to 200"),
+        (torch.full((1, 3, 8, 8), -0.1), "fog", 1, {}, "from -0.1"),
+        (torch.full((1, 3, 8, 8), float("nan")), "fog", 1, {}, "nan"),
+        (torch.zeros((1, 3, 8, 8), dtype=torch.int64), "fog", 1, {}, "int64"),
+        ([[1.0]], "fog", 1, {}, "list"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(images, name, severity, options, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        corrupt(images, name, severity, **options)
+
+
+def test_listing_names_does_not_load_torch() -> None:
+    program = "import sys, dign.corruptions as c; assert len(c.NAMES) == 19 and 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
