@@ -50,10 +50,10 @@ def models() -> None:
 @command.command("data")
 def data() -> None:
     """Data sets."""
-    from dign.data.names import NAMES
+    from dign.data.names import FOLDER_DESCRIPTION, FOLDER_PREFIX, NAMES
 
     table = _table("data", "what it is")
-    for name, text in NAMES.items():
+    for name, text in {**NAMES, f"{FOLDER_PREFIX}PATH": FOLDER_DESCRIPTION}.items():
         table.add_row(name, text)
     _show(table)
 

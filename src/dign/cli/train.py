@@ -10,6 +10,7 @@ import click
 
 from dign.cli.options import GroupedCommand, config_options, parse_method_options
 from dign.config import PRESETS, RunConfig, read_toml
+from dign.data.names import FOLDER_DESCRIPTION, FOLDER_PREFIX
 from dign.data.names import NAMES as DATA
 from dign.errors import UserError
 from dign.names import METHODS, MODELS
@@ -33,7 +34,8 @@ Examples:
 def _complete_data(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     from click.shell_completion import CompletionItem
 
-    names = [CompletionItem(name, help=text) for name, text in DATA.items() if name.startswith(incomplete)]
+    known = {**DATA, FOLDER_PREFIX: FOLDER_DESCRIPTION}
+    names = [CompletionItem(name, help=text) for name, text in known.items() if name.startswith(incomplete)]
     return names or [CompletionItem(incomplete, type="file")]
 
 
