@@ -1,0 +1,138 @@
+"""`dign grid`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from dign.grid.engines import Engine
+    from dign.grid.plan import Plan
+
+
+@click.command("grid", short_help="Run many trainings and evaluations from one file.")
+@click.argument("file", type=click.Path())
+@click.option("--out", metavar="DIR|URL", help="where the runs land  [default: runs/NAME of the file]")
+@click.option("--only", multiple=True, metavar="PATTERN", help="only runs whose names match, as in '*augmix*' or seed0")
+@click.option("--dry-run", is_flag=True, help="show the plan and stop")
+@click.option("--measure/--no-measure", default=True, show_default=True, help="time a few steps to expect the time")
+@click.option("--max-parallel", type=click.IntRange(min=1), metavar="N", help="most runs at once  [default: what fits]")
+@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="CPU threads of a run  [default: cores/runs]")
+@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True)
+@click.option("--address", metavar="ADDRESS", help="of a Ray cluster  [default: start Ray on this machine]")
+@click.option("--gpus", type=click.FloatRange(min=0), metavar="N", help="GPUs of a run on Ray, 0.5 for half of one")
+@click.option("--retries", type=click.IntRange(min=0), default=2, show_default=True, help="for a run that was killed")
+@click.option("--sensitivity", is_flag=True, help="run nothing: draw the sensitivity study of what is done")
+@click.option("--quiet", "-q", is_flag=True, help="no plan, no table")
+def command(file: str, out: str | None, **options: Any) -> None:
+    """Carry out the runs that FILE describes: every list in it means "each of these" (docs/grid.md).
+
+    Each run is an ordinary folder of `dign train` and `dign evaluate`. What is done is never done again, what was
+    killed goes on from its checkpoint, and what fails does not stop the others: start the same command again at any
+    time, or twice at once. The exit code is 1 if a run failed.
+
+    \b
+    Examples:
+      dign grid experiments/laptop-tables-1-and-2-cifar10.toml --dry-run
+      dign grid experiments/laptop-tables-1-and-2-cifar10.toml --out runs/laptop --max-parallel 2
+      dign grid study.toml --only '*dign*' --only standard --threads 1
+      dign grid study.toml --sensitivity
+      dign grid study.toml --engine ray --address auto --gpus 1 --out s3://bucket/study
+    """
+    from dign.grid.plan import read_plan
+
+    whole = read_plan(file)
+    out = out or f"runs/{Path(file).stem}"
+    if options["sensitivity"]:
+        _draw(whole.chosen(options["only"]), out, options["quiet"], must=True)
+        return
+    _check_options(options)
+    failed = _run(whole, whole.chosen(options["only"]), out, options)
+    if not options["dry_run"]:
+        _draw(whole, out, options["quiet"], must=False)
+    if failed:
+        for name, sentence in failed.items():
+            click.echo(f"dign: {name} failed: {sentence}", err=True)
+        click.get_current_context().exit(1)
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    from dign.errors import UserError
+
+    for name in ("address", "gpus"):
+        if options[name] is not None and options["engine"] != "ray":
+            raise UserError(f"--{name} is for Ray: add --engine ray, or leave it out.")
+
+
+def _run(whole: Plan, plan: Plan, out: str, options: dict[str, Any]) -> dict[str, str]:
+    """Show the plan and carry it out; returns the failed runs with a sentence each."""
+    from dign.grid.drive import carry_out, failures, states_of
+    from dign.grid.store import open_store
+    from dign.grid.view import RunningView
+
+    states = states_of(plan.runs, out)
+    engine = _engine(whole, out, options)
+    try:
+        if not options["quiet"]:
+            _show_plan(plan, states, out, engine, measure=options["measure"])
+        if options["dry_run"]:
+            return {}
+        with RunningView(plan, states, open_store(out), quiet=options["quiet"]) as view:
+            return failures(carry_out(plan.runs, states, engine, out, view))
+    finally:
+        engine.close()
+
+
+def _engine(plan: Plan, out: str, options: dict[str, Any]) -> Engine:
+    threads = options["threads"] or plan.threads
+    if options["engine"] == "ray":
+        from dign.grid.engines.ray import RayEngine
+
+        return RayEngine(
+            address=options["address"],
+            threads=threads or 1,
+            gpus=options["gpus"],
+            retries=options["retries"],
+            max_parallel=options["max_parallel"],
+        )
+    from dign.grid.engines.local import LocalEngine, share_out, visible_gpus
+
+    gpus = visible_gpus(plan.runs[0].config.device)
+    slots, threads = share_out(len(plan.runs), max_parallel=options["max_parallel"], threads=threads, gpus=len(gpus))
+    return LocalEngine(slots, threads, options["retries"], gpus)
+
+
+def _show_plan(plan: Plan, states: Any, out: str, engine: Engine, *, measure: bool) -> None:
+    from rich.console import Console
+
+    from dign.grid.estimate import expected_times
+    from dign.grid.state import Stage
+    from dign.grid.store import open_store
+    from dign.grid.view import plan_summary, plan_table
+
+    console = Console(stderr=True, soft_wrap=True)
+    store = open_store(out)
+    fractions = {
+        name: (store.progress(name) or {}).get("fraction", 0.0)
+        for name, state in states.items()
+        if state.stage is Stage.BEGUN and (store.progress(name) or {}).get("stage") == "training"
+    }
+    expected = None
+    left = [run for run in plan.runs if states[run.name].stage is not Stage.DONE]
+    if measure and left:
+        with console.status("Measuring the speed"):
+            expected = expected_times(left, engine.measure)
+    console.print(plan_table(plan, states, fractions, expected))
+    summary = plan_summary(plan, states, fractions, expected, engine.parallel, engine.threads)
+    console.print(f"{summary} Into {store.location}.", highlight=False, markup=False)
+
+
+def _draw(plan: Plan, out: str, quiet: bool, *, must: bool) -> None:
+    """Draw the sensitivity study, if the grid is one; `must`: say so if it is not."""
+    from dign.grid.sensitivity import draw_sensitivity
+
+    for path in draw_sensitivity(plan, out, must=must):
+        if not quiet:
+            click.echo(f"Wrote {path}", err=True)

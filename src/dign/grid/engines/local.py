@@ -1,0 +1,144 @@
+"""Jobs as processes on this machine, which share out its cores, or its GPUs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, BinaryIO
+
+from dign.grid.engines import died
+from dign.grid.job import FAILED, INTERRUPTED, Job, Outcome
+from dign.grid.store import open_store
+
+PATIENCE = 60.0
+"""Seconds that a job has for saving where it is before it is killed."""
+
+
+def share_out(runs: int, *, max_parallel: int | None, threads: int | None, gpus: int) -> tuple[int, int]:
+    """(runs at once, threads of each).
+
+    One run per GPU, where there are GPUs, otherwise one per core; the threads divide the cores. It follows from the
+    number of all runs of the grid, not of those left: a grid that is started again goes on with as many threads.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    usual = gpus or (max(1, cores // threads) if threads else cores)
+    parallel = max(1, min(max_parallel or usual, runs))
+    return parallel, threads or max(1, cores // parallel)
+
+
+@dataclass
+class _Child:
+    job: Job
+    slot: int
+    process: subprocess.Popen[bytes]
+    log: BinaryIO
+    tries: int = 1
+
+
+@dataclass
+class LocalEngine:
+    """`slots` processes at a time; one that is killed is taken up again up to `retries` times."""
+
+    slots: int
+    threads: int
+    retries: int = 2
+    gpus: list[str] = field(default_factory=list)
+    _children: list[_Child] = field(default_factory=list, init=False)
+
+    @property
+    def parallel(self) -> int:
+        return self.slots
+
+    def measure(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        import torch
+
+        before = torch.get_num_threads()
+        torch.set_num_threads(self.threads)
+        try:
+            return function(*arguments)
+        finally:
+            torch.set_num_threads(before)
+
+    def start(self, job: Job) -> None:
+        taken = {child.slot for child in self._children}
+        slot = next(slot for slot in range(self.slots) if slot not in taken)
+        self._children.append(self._spawn(job, slot))
+
+    def _spawn(self, job: Job, slot: int, tries: int = 1) -> _Child:
+        records = open_store(job.out).records(job.name)
+        records.mkdir(parents=True, exist_ok=True)
+        log = open(records / "log.txt", "ab")  # noqa: SIM115 (closed when the job has ended)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dign.grid.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=self._environment(slot),
+            start_new_session=True,  # Ctrl-C is for the grid, which then stops its jobs
+        )
+        process.stdin.write(json.dumps(asdict(job)).encode() + b"\n")
+        process.stdin.flush()  # and stays open: its closing tells the worker that the grid is gone
+        return _Child(job, slot, process, log, tries)
+
+    def _environment(self, slot: int) -> dict[str, str]:
+        environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads), "MKL_NUM_THREADS": str(self.threads)}
+        if self.gpus:
+            environment["CUDA_VISIBLE_DEVICES"] = self.gpus[slot % len(self.gpus)]
+        return environment
+
+    def ended(self, timeout: float) -> list[tuple[str, Outcome]]:
+        deadline = time.monotonic() + timeout
+        while True:
+            over = [child for child in self._children if child.process.poll() is not None]
+            outcomes = [(child.job.name, outcome) for child in over if (outcome := self._collect(child))]
+            if outcomes or time.monotonic() >= deadline:
+                return outcomes
+            time.sleep(0.05)
+
+    def _collect(self, child: _Child, *, again: bool = True) -> Outcome | None:
+        """The outcome of a process that is over; None if it died and was started once more."""
+        answer = child.process.stdout.read()
+        for stream in (child.process.stdin, child.process.stdout, child.log):
+            stream.close()
+        self._children.remove(child)
+        try:
+            return Outcome(**json.loads(answer))
+        except (ValueError, TypeError):
+            pass
+        if again and child.tries <= self.retries:
+            self._children.append(self._spawn(child.job, child.slot, child.tries + 1))
+            return None
+        return Outcome(FAILED, died(child.tries)) if again else Outcome(INTERRUPTED)
+
+    def stop(self) -> None:
+        for child in self._children:
+            child.process.terminate()
+        deadline = time.monotonic() + PATIENCE
+        for child in list(self._children):
+            try:
+                child.process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                child.process.kill()
+                child.process.wait()
+            self._collect(child, again=False)
+
+    def close(self) -> None:
+        for child in list(self._children):  # only after an error: normally none is left
+            child.process.kill()
+            child.process.wait()
+            self._collect(child, again=False)
+
+
+def visible_gpus(device: str) -> list[str]:
+    """The GPUs that jobs may be given one each, unless the configuration names the device."""
+    import torch
+
+    if device not in ("auto", "cuda") or not torch.cuda.is_available():
+        return []
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return named.split(",") if named else [str(index) for index in range(torch.cuda.device_count())]

@@ -1,0 +1,114 @@
+"""What a grid will cost: counted in Standard trainings, and in time, from a short measurement of each kind of run."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dign.config import RunConfig
+from dign.errors import UserError
+from dign.grid.measure import Extent, Speed, measure_speed
+from dign.grid.plan import PlannedRun
+from dign.grid.state import Stage, State
+
+KNOWN = {"cifar10": (50_000, 10_000, 32, 10), "cifar100": (50_000, 10_000, 32, 100),
+         "tiny-imagenet": (100_000, 10_000, 64, 200)}  # fmt: skip
+"""Training images, test images, size and classes, of data that need not be here for a plan."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Seconds that a whole run takes."""
+
+    training: float
+    evaluation: float
+
+    def left(self, stage: Stage, fraction: float) -> float:
+        """What is left of a run at this stage, of whose training `fraction` is done."""
+        if stage is Stage.DONE:
+            return 0.0
+        training = 0.0 if stage is Stage.TRAINED else self.training * (1 - fraction)
+        return training + self.evaluation
+
+
+def standard_equivalents(config: RunConfig) -> float:
+    """How many Standard trainings of the same model, data and epochs a run costs."""
+    from dign.runs import method_of
+
+    return method_of(config).cost.standard_steps
+
+
+def kind_of(run: PlannedRun) -> tuple[Any, ...]:
+    """Runs of one kind take equally long: what does not change the work is left out."""
+    config = replace(run.config, seed=0, validation_seed=0, lr=0.1, momentum=0.9, weight_decay=0.0, settings={})
+    return (config, standard_equivalents(run.config), run.evaluation)
+
+
+def expected_times(
+    runs: Iterable[PlannedRun], measure: Callable[..., Any], told: Callable[[str], None] = lambda what: None
+) -> dict[str, Expected | str]:
+    """Each run's expected time, or one sentence that says why there is none. Measures each kind of run once."""
+    by_kind: dict[str, Expected | str] = {}
+    expected: dict[str, Expected | str] = {}
+    for run in runs:
+        kind = repr(kind_of(run))
+        if kind not in by_kind:
+            told(run.label)
+            try:
+                extent = extent_of(run.config)
+                speed = measure(measure_speed, run.config, extent, run.evaluation.corruptions, run.evaluation.profile)
+                by_kind[kind] = expected_of(run, extent, speed)
+            except (UserError, RuntimeError, OSError) as error:
+                by_kind[kind] = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        expected[run.name] = by_kind[kind]
+    return expected
+
+
+def expected_of(run: PlannedRun, extent: Extent, speed: Speed) -> Expected:
+    batch = min(run.config.batch_size, extent.train)
+    shown = run.config.epochs * (extent.train // batch) * batch
+    severities = len(run.evaluation.severity)
+    conditions = 1 + severities * len(run.evaluation.corruptions)
+    made = 0.0 if run.evaluation.benchmark else severities * speed.corrupt
+    return Expected(shown * speed.step, extent.test * (conditions * speed.predict + made))
+
+
+def extent_of(config: RunConfig) -> Extent:
+    """From what is known of a data set, or by loading it."""
+    if config.data in KNOWN:
+        train, test, size, classes = KNOWN[config.data]
+        size = config.size or size
+        return Extent(round(train * (1 - config.validation)), test, (size, size), classes)
+    from dign.runs import load_data
+
+    data = load_data(config)
+    return Extent(len(data.train), len(data.test), data.image_size, len(data.classes))
+
+
+def makespan(seconds: Iterable[float], parallel: int) -> float:
+    """Time until all is done when each of `parallel` workers takes the next job as soon as it is free."""
+    free = [0.0] * max(1, parallel)
+    for duration in seconds:
+        heapq.heappush(free, heapq.heappop(free) + duration)
+    return max(free)
+
+
+def time_left(
+    runs: Iterable[PlannedRun],
+    states: Mapping[str, State],
+    fractions: Mapping[str, float],
+    expected: Mapping[str, Expected | str],
+    parallel: int,
+) -> float | None:
+    """Expected seconds for all that is not done; None if one of those runs could not be measured."""
+    left = []
+    for run in runs:
+        if states[run.name].stage is Stage.DONE:
+            continue
+        known = expected[run.name]
+        if isinstance(known, str):
+            return None
+        left.append(known.left(states[run.name].stage, fractions.get(run.name, 0.0)))
+    return makespan(left, parallel)

@@ -1,0 +1,88 @@
+"""The `[evaluate]` table of a grid file: how every run is measured once it is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from dign.cli.severities import parse_severities
+from dign.config import check, coerce
+from dign.errors import UserError, unknown_name
+
+PROFILES = ("cifar", "tiny-imagenet", "imagenet")
+SPLITS = ("test", "validation", "train")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """The options of `dign evaluate`, checked."""
+
+    only: tuple[str, ...] = ()
+    severity: tuple[int, ...] = (1, 2, 3, 4, 5)
+    profile: str | None = None
+    benchmark: str | None = None
+    split: str = "test"
+    seed: int = 0
+    batch_size: int = 500
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> Evaluation:
+        """From a TOML table: `only` may be one name, `severity` 3, "1-5" or [1, 3, 5]."""
+        known = [spec.name for spec in fields(cls)]
+        for key in values:
+            if key not in known:
+                raise unknown_name("key in [evaluate]", key, known)
+        given = dict(values)
+        only = given.get("only", [])
+        if not isinstance(only, str | list):
+            raise UserError(f"only must be a name or a list of names, not {only!r}.")
+        given["only"] = (only,) if isinstance(only, str) else coerce(only, tuple[str, ...], "only")
+        if "severity" in given:
+            given["severity"] = _severities(given["severity"])
+        if given.get("benchmark") is not None:
+            given["benchmark"] = str(Path(coerce(given["benchmark"], str, "benchmark")).expanduser().resolve())
+        return cls(**given)
+
+    def __post_init__(self) -> None:
+        from dign.evaluate import chosen_corruptions
+
+        chosen_corruptions(self.only)
+        check("split", self.split, SPLITS, None)
+        if self.profile is not None:
+            check("profile", self.profile, PROFILES, None)
+        check("seed", coerce(self.seed, int, "seed"), None, 0)
+        check("batch_size", coerce(self.batch_size, int, "batch_size"), None, 1)
+
+    @property
+    def corruptions(self) -> tuple[str, ...]:
+        from dign.evaluate import chosen_corruptions
+
+        return chosen_corruptions(self.only)
+
+    def describes(self, results: Mapping[str, Any]) -> bool:
+        """Whether a results file was made under these conditions."""
+        try:
+            how, table = results["evaluation"], results["corruptions"]
+            found = {name: {int(severity) for severity in part["severities"]} for name, part in table.items()}
+            benchmark = Path(self.benchmark).name if self.benchmark else None
+            if how["split"] != self.split or how["benchmark"] != benchmark:
+                return False
+            if benchmark is None and (how["seed"] != self.seed or self.profile not in (None, how["profile"])):
+                return False
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return False
+        if benchmark and not self.only:  # all that the folder holds
+            return bool(found) and all(severities <= set(self.severity) for severities in found.values())
+        return found == {name: set(self.severity) for name in self.corruptions}
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _severities(value: Any) -> tuple[int, ...]:
+    words = value if isinstance(value, list | tuple) else [value]
+    if any(isinstance(word, bool) or not isinstance(word, int | str) for word in words):
+        raise UserError(f'severity must be 3, "1-5" or [1, 3, 5], not {value!r}.')
+    return parse_severities(",".join(map(str, words)))

@@ -1,0 +1,222 @@
+"""One run of a grid from whatever state it is in to its results, in the process of whoever calls."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+from dign.config import RunConfig
+from dign.errors import UserError
+from dign.files import write_json
+from dign.grid.evaluation import Evaluation
+from dign.grid.plan import PlannedRun
+from dign.grid.state import Stage, State, state_of
+from dign.grid.store import LocalStore, Store, open_store
+
+DONE, FAILED, BUSY, INTERRUPTED = "done", "failed", "busy", "interrupted"
+BEGINNINGS = {".lock", "run.json", ".run.json.partial", ".config.toml.partial"}
+"""What may lie in a folder whose run was killed while the folder was made."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker is told, in JSON: nothing in it depends on the machine it is carried out on."""
+
+    name: str
+    out: str
+    config: dict[str, Any]
+    evaluation: dict[str, Any]
+    threads: int
+
+    @classmethod
+    def of(cls, run: PlannedRun, out: Path | str, threads: int) -> Job:
+        place = str(out) if "://" in str(out) else str(Path(out).absolute())
+        return cls(run.name, place, asdict(run.config), run.evaluation.as_dict(), threads)
+
+    @property
+    def run(self) -> PlannedRun:
+        evaluation = {key: tuple(value) if isinstance(value, list) else value for key, value in self.evaluation.items()}
+        return PlannedRun(self.name, RunConfig(**self.config), Evaluation(**evaluation), {})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended: `error` is one sentence."""
+
+    state: str
+    error: str | None = None
+    summary: dict[str, Any] | None = None
+    seconds: float = 0.0
+
+
+def perform(job: Job) -> Outcome:
+    """Train (or go on training) and evaluate; a run that another process works on is left alone."""
+    started = time.monotonic()
+    from dign.train import Interrupted
+
+    try:
+        summary = _perform(open_store(job.out), job)
+        return Outcome(DONE, summary=summary, seconds=time.monotonic() - started)
+    except _Busy:
+        return Outcome(BUSY)
+    except Interrupted as stopped:
+        return Outcome(INTERRUPTED, str(stopped))
+    except UserError as error:
+        return Outcome(FAILED, str(error), seconds=time.monotonic() - started)
+    except Exception as error:
+        return Outcome(FAILED, _unexpected(job, error), seconds=time.monotonic() - started)
+
+
+class _Busy(Exception):
+    """Another process works on this run."""
+
+
+def _perform(store: Store, job: Job) -> dict[str, Any]:
+    from dign.runs import locked
+
+    run = job.run
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(store.records(run.name)))
+        except UserError as error:
+            raise _Busy from error
+        before = state_of(store, run)
+        if before.stage is Stage.DONE:
+            return before.summary
+        progress = stack.enter_context(_Progress.kept(store.records(run.name)))
+        folder = stack.enter_context(store.working(run.name, every=run.config.checkpoint_seconds))
+        progress.follow(folder)
+        return _advance(folder, run, before, job.threads, progress)
+
+
+def _advance(folder: Path, run: PlannedRun, before: State, threads: int, progress: _Progress) -> dict[str, Any]:
+    from dign.evaluate import evaluate_run
+    from dign.runs import load_run
+    from dign.train import resume, train
+
+    pin_threads(folder, threads)
+    if before.stage is Stage.NEW:
+        _clear_beginnings(folder)
+        train(run.config, folder, quiet=True)
+    elif before.stage is Stage.BEGUN:
+        resume(folder, quiet=True)
+    trained = load_run(folder)
+    progress.enter("evaluating")
+    results = evaluate_run(
+        trained,
+        conditions_of(trained, run.evaluation),
+        split=run.evaluation.split,
+        device=run.config.device,
+        batch_size=run.evaluation.batch_size,
+        progress=progress.at,
+    )
+    return results["summary"]
+
+
+def conditions_of(run: Any, evaluation: Evaluation) -> Any:
+    """What `evaluate_run` takes: corruptions made on the fly, or a benchmark's folder."""
+    from dign import evaluate
+
+    if evaluation.benchmark:
+        return evaluate.benchmark_for(run, evaluation.benchmark, evaluation.only, evaluation.severity)
+    return evaluate.Conditions(
+        corruptions=evaluation.corruptions,
+        severities=evaluation.severity,
+        profile=evaluation.profile,
+        seed=evaluation.seed,
+    )
+
+
+def pin_threads(folder: Path, threads: int) -> int:
+    """On a CPU the weights depend on the number of threads: a run ends with as many as it began with."""
+    import torch
+
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        threads = max(1, int(json.loads((folder / "run.json").read_text())["machine"]["threads"]))
+    torch.set_num_threads(threads)
+    return threads
+
+
+def _clear_beginnings(folder: Path) -> None:
+    """Remove what a process left that was killed while it made the folder; anything else stays, and is an error."""
+    if folder.is_dir() and {path.name for path in folder.iterdir()} <= BEGINNINGS:
+        shutil.rmtree(folder)
+
+
+def _unexpected(job: Job, error: Exception) -> str:
+    """One sentence for an error that nobody foresaw; all of it goes into the log."""
+    store = open_store(job.out)
+    log = store.records(job.name) / "log.txt"
+    with suppress(OSError):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with open(log, "a", encoding="utf-8") as file:
+            file.write("".join(traceback.format_exception(error)))
+    first = (str(error).strip().splitlines() or [""])[0]
+    where = f" (details: {log})" if isinstance(store, LocalStore) else ""
+    return f"{type(error).__name__}: {first}{where}"
+
+
+class _Progress:
+    """Writes `progress.json` for whoever watches: the stage of the run and the fraction that is done of it."""
+
+    def __init__(self, records: Path) -> None:
+        self.path = records / "progress.json"
+        self.stage, self.fraction, self.folder = "starting", 0.0, None
+
+    @classmethod
+    @contextmanager
+    def kept(cls, records: Path) -> Iterator[_Progress]:
+        """Write it every second while the job lasts."""
+        progress, stop = cls(records), Event()
+
+        def work() -> None:
+            while True:
+                progress.write()
+                if stop.wait(1.0):
+                    return
+
+        thread = Thread(target=work, daemon=True)
+        thread.start()
+        try:
+            yield progress
+        finally:
+            stop.set()
+            thread.join()
+
+    def follow(self, folder: Path) -> None:
+        """Take the progress of training from the run folder's records."""
+        self.folder = folder
+        self.enter("training")
+
+    def enter(self, stage: str) -> None:
+        self.stage, self.fraction = stage, 0.0
+
+    def at(self, done: int, total: int) -> None:
+        self.fraction = done / total
+
+    def write(self) -> None:
+        if self.stage == "training":
+            self.fraction = trained_fraction(self.folder)
+        with suppress(OSError):
+            write_json(self.path, {"stage": self.stage, "fraction": round(self.fraction, 4), "time": time.time()})
+
+
+def trained_fraction(folder: Path) -> float:
+    """How much of a run's training is done, by its `metrics.jsonl`."""
+    from dign.runs import load_run
+
+    with suppress(OSError, ValueError, KeyError, IndexError, UserError):
+        run = load_run(folder)
+        images = run.info["training_images"]
+        batch_size = min(run.config.batch_size, images)
+        last = (folder / "metrics.jsonl").read_text(encoding="utf-8").strip().splitlines()[-1]
+        return min(1.0, json.loads(last)["step"] / (run.config.epochs * (images // batch_size)))
+    return 0.0

@@ -1,0 +1,123 @@
+"""A short measurement of how fast a run will be: a few real steps, predictions and corruptions on images of noise."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dign.augment.train_transforms import TrainTransforms
+from dign.config import RunConfig
+from dign.corruptions import corrupt
+from dign.devices import make_fabric
+from dign.models import build
+from dign.runs import method_of
+
+LONG_ENOUGH = 0.3
+"""Seconds after which a measurement is trusted; until then it is repeated with twice the images."""
+TOO_LONG = 2.0
+"""Seconds after which it is not even repeated."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much data a run goes through."""
+
+    train: int
+    test: int
+    size: tuple[int, int]
+    classes: int
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Seconds per image: of a training step, of a prediction, and of all corruptions at one severity."""
+
+    step: float
+    predict: float
+    corrupt: float
+
+
+def measure_speed(config: RunConfig, extent: Extent, corruptions: tuple[str, ...], profile: str | None) -> Speed:
+    """The speed of a run on its device, with the threads that are set."""
+    generator = torch.Generator().manual_seed(0)
+
+    def images(count: int) -> Tensor:
+        return torch.randint(0, 256, (count, 3, *extent.size), generator=generator, dtype=torch.uint8)
+
+    def spoil(batch: Tensor) -> None:
+        for name in corruptions:
+            corrupt(batch, name, 3, profile=profile, seed=0)
+
+    step, predict, device = _actions(config, extent)
+    at_test = min(500, extent.test)
+    return Speed(
+        step=seconds_per_image(step, lambda n: images(n).to(device), min(config.batch_size, extent.train)),
+        predict=seconds_per_image(predict, lambda n: images(n).to(device), at_test),
+        corrupt=seconds_per_image(spoil, images, at_test),
+    )
+
+
+def _actions(
+    config: RunConfig, extent: Extent
+) -> tuple[Callable[[Tensor], None], Callable[[Tensor], None], torch.device]:
+    """A training step and a prediction, as functions of a batch of uint8 images, and the device they want it on."""
+    fabric = make_fabric(config.device, config.precision)
+    model: nn.Module = build(config.model, classes=extent.classes, image_size=extent.size)
+    if config.channels_last:
+        model = model.to(memory_format=torch.channels_last)
+    model, optimizer = fabric.setup(model, torch.optim.SGD(model.parameters(), lr=1e-9, momentum=0.9))
+    method, jitter = method_of(config), config.jitter
+    generator = torch.Generator(fabric.device).manual_seed(0)
+    transforms = TrainTransforms(
+        crop=config.crop,
+        flip=config.flip,
+        rotation=config.rotation,
+        brightness=jitter,
+        contrast=jitter,
+        saturation=jitter,
+    )
+
+    def step(images: Tensor) -> None:
+        model.train()
+        x = transforms(images.float() / 255, generator)
+        y = torch.zeros(len(x), dtype=torch.long, device=fabric.device)
+        fabric.backward(method(model, x, y, generator=generator).loss)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    @torch.no_grad()
+    def predict(images: Tensor) -> None:
+        model.eval()
+        method.predict(model, images.float() / 255, generator)
+
+    return step, predict, fabric.device
+
+
+def seconds_per_image(action: Callable[[Tensor], None], batch: Callable[[int], Tensor], most: int) -> float:
+    """Time `action` on ever larger batches, up to `most` images, until it takes long enough to be trusted."""
+    count = min(2, most)  # batch norm needs two
+    first = _seconds(action, batch(count))  # warms up
+    if first > TOO_LONG:
+        return first / count
+    while True:
+        seconds = _seconds(action, batch(count))
+        if count >= most or seconds >= LONG_ENOUGH:
+            return seconds / count
+        count = min(2 * count, most)
+
+
+def _seconds(action: Callable[[Tensor], None], images: Tensor) -> float:
+    _wait(images)
+    start = time.perf_counter()
+    action(images)
+    _wait(images)
+    return time.perf_counter() - start
+
+
+def _wait(images: Tensor) -> None:
+    if images.is_cuda:
+        torch.cuda.synchronize(images.device)

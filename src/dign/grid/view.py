@@ -1,0 +1,184 @@
+"""What a person sees of a grid: the plan, a live table while it runs, plain lines where there is no terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+from rich import box
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from dign.grid.estimate import Expected, standard_equivalents, time_left
+from dign.grid.job import DONE, Outcome
+from dign.grid.plan import Plan, PlannedRun
+from dign.grid.state import Stage, State
+from dign.grid.store import Store
+
+STAGES = {Stage.NEW: "to run", Stage.BEGUN: "to go on", Stage.TRAINED: "to evaluate", Stage.DONE: "done"}
+SHOWN_ENDS = 8
+"""How many of the last runs that ended stay in the live table."""
+
+
+def duration(seconds: float | None) -> str:
+    """Time for a person: 45 s, 12 min, 3.5 h, 2.1 days."""
+    if seconds is None:
+        return "?"
+    for unit, size, limit in (("s", 1, 100), ("min", 60, 100), ("h", 3600, 48)):
+        if seconds < limit * size:
+            value = seconds / size
+            return f"{value:.0f} {unit}" if unit != "h" or value >= 10 else f"{value:.1f} h"
+    return f"{seconds / 86400:.1f} days"
+
+
+def plan_table(
+    plan: Plan,
+    states: Mapping[str, State],
+    fractions: Mapping[str, float],
+    expected: Mapping[str, Expected | str] | None,
+) -> Table:
+    """One row for runs that differ in their seed alone; its time is that of one after another."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("run", overflow="fold")
+    for heading in ("seeds", "state", "cost", "time"):
+        table.add_column(heading, justify="left" if heading == "state" else "right")
+    for label in dict.fromkeys(run.label for run in plan.runs):
+        runs = [run for run in plan.runs if run.label == label]
+        seeds = ", ".join(str(run.config.seed) for run in runs)
+        cost = sum(standard_equivalents(run.config) for run in runs)
+        seconds = time_left(runs, states, fractions, expected, 1) if expected else None
+        table.add_row(Text(label), seeds, _stages(runs, states), f"{cost:.1f}", duration(seconds) if expected else "–")
+    return table
+
+
+def _stages(runs: Sequence[PlannedRun], states: Mapping[str, State]) -> str:
+    found = [states[run.name].stage for run in runs]
+    counts = {stage: found.count(stage) for stage in Stage if stage in found}
+    if len(counts) == 1:
+        return STAGES[found[0]]
+    return ", ".join(f"{count} {STAGES[stage]}" for stage, count in counts.items())
+
+
+def plan_summary(
+    plan: Plan,
+    states: Mapping[str, State],
+    fractions: Mapping[str, float],
+    expected: Mapping[str, Expected | str] | None,
+    parallel: int,
+    threads: int,
+) -> str:
+    """The plan in one or two sentences."""
+    left = [run for run in plan.runs if states[run.name].stage is not Stage.DONE]
+    training = [run for run in left if states[run.name].stage is not Stage.TRAINED]
+    text = f"{_runs(len(plan.runs))}, {len(plan.runs) - len(left)} done. "
+    if not left:
+        return text + "Nothing is left to do."
+    costs = [standard_equivalents(run.config) * (1 - fractions.get(run.name, 0.0)) for run in training]
+    text += f"Left: {_runs(len(left))}, {sum(costs):.1f} Standard-equivalents; {parallel} at once"
+    text += f" with {threads} thread{'s' if threads > 1 else ''} each"
+    if not expected:
+        return text + "."
+    seconds = time_left(plan.runs, states, fractions, expected, parallel)
+    if seconds is None:
+        reason = next(known for run in left if isinstance(known := expected[run.name], str))
+        return text + f". The time could not be measured: {reason}"
+    return text + f", about {duration(seconds)} (from a short measurement)."
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'' if count == 1 else 's'}"
+
+
+def scores(summary: Mapping[str, Any] | None) -> str:
+    """A run's results in a few words."""
+    parts = []
+    with suppress(KeyError, TypeError):
+        parts = [("clean", summary["clean_accuracy"]), ("mCA-N", summary["mca_n"]), ("mCA", summary["mca"])]
+        noise = summary["calibration"]["noise"]
+        parts.append(("ECE-N", noise["ece"] if noise else None))
+    return ", ".join(f"{name} {value:.1f} %" for name, value in parts if value is not None)
+
+
+class RunningView:
+    """Follows a grid: a live table in a terminal, a line per event elsewhere."""
+
+    def __init__(self, plan: Plan, states: Mapping[str, State], store: Store, *, quiet: bool = False) -> None:
+        self.store = store
+        self.console = Console(stderr=True, quiet=quiet, soft_wrap=True)
+        self.total = len(plan.runs)
+        self.finished = sum(state.stage is Stage.DONE for state in states.values())
+        self.failed = 0
+        self.begun: dict[str, float] = {}
+        self.resumed = {name for name, state in states.items() if state.stage is not Stage.NEW}
+        self.elsewhere: set[str] = set()
+        self.ends: list[tuple[str, Outcome]] = []
+        self.live = Live(console=self.console, auto_refresh=False) if self.console.is_terminal and not quiet else None
+
+    def __enter__(self) -> RunningView:
+        if self.live:
+            self.live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.live:
+            self.live.stop()
+
+    def started(self, name: str) -> None:
+        self.begun[name] = time.time()
+        if name not in self.elsewhere:
+            self._say(f"{name}: {'goes on' if name in self.resumed else 'starts'}")
+
+    def busy(self, name: str) -> None:
+        self.begun.pop(name, None)
+        if name not in self.elsewhere:
+            self.elsewhere.add(name)
+            self._say(f"{name}: another process works on it; waiting")
+
+    def ended(self, name: str, outcome: Outcome) -> None:
+        self.begun.pop(name, None)
+        self.elsewhere.discard(name)
+        self.finished += outcome.state == DONE
+        self.failed += outcome.state != DONE
+        self.ends.append((name, outcome))
+        what = scores(outcome.summary) if outcome.state == DONE else f"{outcome.state}: {outcome.error or ''}"
+        self._say(f"[{self.finished + self.failed}/{self.total}] {name}: {what} ({duration(outcome.seconds)})")
+
+    def _say(self, text: str) -> None:
+        if not self.live:
+            self.console.print(text, highlight=False, markup=False)
+
+    def tick(self) -> None:
+        if self.live:
+            self.live.update(self.table(), refresh=True)
+
+    def table(self) -> Group:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for heading in ("run", "state", "done", "time", "left"):
+            table.add_column(heading, justify="right" if heading in ("done", "time", "left") else "left")
+        for name, outcome in self.ends[-SHOWN_ENDS:]:
+            good = outcome.state == DONE
+            text = scores(outcome.summary) if good else f"{outcome.state}: {outcome.error or ''}"
+            style = "green" if good else "red"
+            table.add_row(Text(name), Text(text, style=style), "", duration(outcome.seconds), "")
+        for name, since in self.begun.items():
+            table.add_row(*self._running_row(name, since))
+        for name in self.elsewhere - self.begun.keys():
+            table.add_row(Text(name), "another process works on it", "", "", "")
+        waiting = self.total - self.finished - self.failed - len(self.begun)
+        failed = f", {self.failed} failed" if self.failed else ""
+        return Group(table, Text(f"{self.finished} of {self.total} done{failed}, {waiting} waiting"))
+
+    def _running_row(self, name: str, since: float) -> tuple[Any, ...]:
+        progress = self.store.progress(name) or {}
+        now, stage, fraction = time.time(), str(progress.get("stage", "")), progress.get("fraction", 0.0)
+        if not isinstance(fraction, float) or progress.get("time", 0.0) < since:
+            return Text(name), "waits for a worker", "", duration(now - since), ""
+        left = duration((now - since) * (1 - fraction) / fraction) if fraction > 0.02 else ""
+        return Text(name), Text(stage), f"{100 * fraction:.0f} %", duration(now - since), left

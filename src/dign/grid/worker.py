@@ -1,0 +1,34 @@
+"""A process that does one job: `python -m dign.grid.worker`, the job on standard input, the outcome on standard output.
+
+It stops, after saving where it is, when standard input closes: a grid that dies leaves no process behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from dataclasses import asdict
+
+from dign.grid.job import Job, perform
+
+
+def main() -> None:
+    answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever a library prints goes to the log
+    job = Job(**json.loads(sys.stdin.readline()))
+    threading.Thread(target=_stop_when_orphaned, daemon=True).start()
+    json.dump(asdict(perform(job)), answer)
+    answer.close()
+
+
+def _stop_when_orphaned() -> None:
+    while os.read(0, 1024):  # not sys.stdin: its lock would be held when the interpreter ends
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()
