@@ -6,7 +6,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from dign.cli.report import command
+from dign.cli.report import command, terminal_table
 from dign.errors import UserError
 from dign.report.make import comparison_of
 
@@ -91,6 +91,23 @@ def test_mistakes_are_one_sentence(demo_runs, tmp_path):
         error = report(*arguments, code=1).exception
         assert isinstance(error, UserError) and str(error).count("\n") == 0
     assert isinstance(report(demo_runs, "--out", tmp_path, code=1).exception, UserError)
+
+
+def test_a_narrow_terminal_gets_the_first_columns_unbroken(grid_runs):
+    from rich.console import Console
+
+    from dign.report.make import study_of
+    from dign.report.tables import summary_table
+
+    table = summary_table(study_of([grid_runs]))
+    for width, expected, missing in ((80, "ECE-N", "SH-N"), (200, "SH-N", None)):
+        console = Console(width=width, record=True, quiet=True)
+        with console.capture() as captured:
+            console.quiet = False
+            console.print(terminal_table(table, width))
+        lines = captured.get().splitlines()
+        assert sum("DiGN w/o CR" in line and " ± " in line for line in lines) == 1
+        assert any(expected in line for line in lines) and not any(missing in line for line in lines if missing)
 
 
 def test_markup_and_escape_codes_in_names_do_nothing_in_the_terminal(fake_run, tmp_path):

@@ -67,7 +67,8 @@ def command(
     else:
         written += write_report(study, Path(out or "report.html"), format_)
         if not quiet:
-            Console().print(terminal_table(summary_table(study)))
+            console = Console()
+            console.print(terminal_table(summary_table(study), console.width))
     for path in written:
         click.echo(f"Wrote {path}", err=True)
 
@@ -77,20 +78,31 @@ def _format_of(out: str | None) -> str:
     return endings.get(Path(out).suffix.lower() if out else "", "html")
 
 
-def terminal_table(table: Table) -> RichTable:
-    """The table for a terminal; names are plain text, whatever marks they contain."""
+def terminal_table(table: Table, width: int) -> RichTable:
+    """The table for a terminal, its last columns left out where they do not fit.
+
+    Names are plain text, whatever marks they contain.
+    """
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    shown = RichTable(box=box.SIMPLE_HEAD, title=Text(table.title), title_justify="left", pad_edge=False)
-    shown.add_column(Text(table.corner))
-    for column in table.columns:
+    columns = list(enumerate(table.columns))
+    label_width = max(len(text) for text in (table.corner, *(row.label for row in table.rows)))
+
+    def needed(index: int, label: str) -> int:
+        return 2 + max(len(label), *(len(row.cells[index].plain) for row in table.rows))
+
+    while len(columns) > 3 and label_width + 3 + sum(needed(i, column.label) for i, column in columns) > width:
+        columns.pop()
+    shown = RichTable(box=box.SIMPLE_HEAD, title=Text(table.title), title_justify="left", padding=(0, 1, 0, 0))
+    shown.add_column(Text(table.corner), no_wrap=True)
+    for _, column in columns:
         shown.add_column(Text(column.label), justify="right" if column.numeric else "left")
     for section in table.sections:
         if section.heading:
             shown.add_row(Text(section.heading, style="italic"))
         for row in section.rows:
-            cells = [Text(cell.plain, style="bold" if cell.best else "") for cell in row.cells]
+            cells = [Text(row.cells[i].plain, style="bold" if row.cells[i].best else "") for i, _ in columns]
             shown.add_row(Text(row.label), *cells)
     return shown

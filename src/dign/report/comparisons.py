@@ -14,7 +14,12 @@ TEST = "paired t-test over the seeds that both have, two-sided; fewer than three
 
 
 def difference_table(study: Study) -> Table | None:
-    """For each model, the best method minus every other, with Holm's correction for so many comparisons."""
+    """For each model, the best method minus every other, with Holm's correction for so many comparisons.
+
+    None where nothing can be compared, or where `comparison_table` says it all.
+    """
+    if len(study.groups) == 2:
+        return None
     quantities = measured(study, [CLEAN_ACCURACY, MCA_N, MCA, CALIBRATION["noise", "ece"]])
     sections = []
     for model in study.models:

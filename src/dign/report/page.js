@@ -153,6 +153,9 @@ document.querySelectorAll("svg.chart").forEach((chart) => {
   chart.addEventListener("blur", hideTip);
 });
 
+// On paper nothing can be unfolded: print all configurations.
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => { one.open = true; }));
+
 // Light or dark by hand, for this visit.
 const theme = document.getElementById("theme");
 theme.hidden = false;

@@ -140,10 +140,15 @@ def _header(study: Study) -> Html:
     return tag(
         "header",
         tag("div", tag("p", " · ".join(part for part in about if part), class_="about"), theme, class_="bar"),
-        tag("h1", headline(study)),
-        tag("p", " ".join(opening(study)), class_="lead"),
+        tag("h1", _unbroken(headline(study))),
+        tag("p", _unbroken(" ".join(opening(study))), class_="lead"),
         tag("ul", warnings, class_="warnings", aria_label="Warnings") if warnings else None,
     )
+
+
+def _unbroken(text: str) -> str:
+    """A number and its percent sign stay on one line."""
+    return text.replace(" %", "\u00a0%")
 
 
 def _plural(count: int, noun: str) -> str:

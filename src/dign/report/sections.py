@@ -29,11 +29,11 @@ def html_table(table: Table, *, sortable: bool = False, identifier: str | None =
             rows.append(tag("tr", tag("th", section.heading, colspan=len(heads), scope="rowgroup"), class_="section"))
         rows += [_html_row(table, row) for row in section.rows]
         bodies.append(tag("tbody", rows, data_section=section.heading or ""))
-    caption = tag("caption", table.caption) if table.caption else None
     kind = "data sentences" if table.wide_labels else "data"
-    whole = tag("table", caption, tag("thead", tag("tr", head)), bodies, id=identifier, class_=kind,
+    whole = tag("table", tag("thead", tag("tr", head)), bodies, id=identifier, class_=kind,
                 data_sortable=sortable)  # fmt: skip
-    return tag("div", whole, class_="scroll", tabindex="0", role="region", aria_label=table.title)
+    box = tag("div", whole, class_="scroll", tabindex="0", role="region", aria_label=table.title)
+    return join(box, tag("p", table.caption, class_="note") if table.caption else None)
 
 
 def _html_row(table: Table, row) -> Html:

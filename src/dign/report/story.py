@@ -88,6 +88,8 @@ def _luck_line(ranked: list[Group], quantity: Quantity, study: Study) -> str:
         return "There is nothing to compare it with."
     best, second = ranked[0], ranked[1]
     difference = compare(best.statistic(quantity), second.statistic(quantity))
+    if number(difference.mean) == "0.0":
+        return f"The next best, {name_of(second, study)}, is level with it."
     lead = f"Its lead over the next best, {name_of(second, study)}, is {number(difference.mean)} points"
     if difference.p is None:
         return f"{lead}; with fewer than {MIN_SEEDS} seeds in common, nobody can say whether that is luck."

@@ -151,8 +151,10 @@ SPREAD = "Mean ± population standard deviation over seeds where there are sever
 
 
 def summary_table(study: Study) -> Table:
-    noisy = [CALIBRATION["noise", score] for score in ("ece", "rmse", "oe", "sharpness")]
-    quantities = [CLEAN_ACCURACY, MCA_N, MCA, CALIBRATION["clean", "ece"], *noisy]
+    """What matters most comes first: a narrow terminal shows only the first columns."""
+    errors = [CALIBRATION["noise", "ece"], CALIBRATION["clean", "ece"]]
+    more = [CALIBRATION["noise", score] for score in ("rmse", "oe", "sharpness")]
+    quantities = [CLEAN_ACCURACY, MCA_N, MCA, *errors, *more]
     return by_method(study, quantities, "summary", f"Summary, {study.data}", SPREAD)
 
 
