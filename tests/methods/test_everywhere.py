@@ -48,6 +48,16 @@ def test_autocast(key, model, x, y):
     assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
 
 
+@pytest.mark.parametrize("key", ["augmix", "augmax", "deepaugment", "dign"])
+def test_autocast_leaves_the_images_their_precision(key, recorder, x, y):
+    plain = make(key).views(recorder, x, y, generator())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast = make(key).views(recorder, x, y, generator())
+    for exact, view in zip(plain, cast, strict=True):
+        assert view.dtype == torch.float32
+        assert key == "augmax" or torch.equal(view, exact)  # whose weights follow the model's rounded gradients
+
+
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler on a CPU")
 @pytest.mark.parametrize(("key", "backend"), [("dign", "inductor"), ("at", "aot_eager"), ("augmax", "aot_eager")])
 def test_compiled(key, backend, x, y):

@@ -51,12 +51,13 @@ def chains(
 def mix(x: Tensor, chained: Tensor, weights: Tensor, share: Tensor) -> Tensor:
     """(1 - share) * x + share * sum_i weights_i * chain_i, in [0,1].
 
-    x: (N,3,H,W) in [0,1]; chained: uint8 (N,width,3,H,W); weights: (N,width); share: (N,).
+    x: (N,3,H,W) in [0,1]; chained: uint8 (N,width,3,H,W); weights: (N,width); share: (N,). Without gradients.
     """
     mixed = x * (1 - share).view(-1, 1, 1, 1)
     scaled = weights * share[:, None] / 255
+    chain = torch.empty_like(x)  # one buffer for all: fresh memory costs more than the arithmetic
     for i in range(chained.shape[1]):
-        mixed.addcmul_(chained[:, i].to(x.dtype), scaled[:, i].view(-1, 1, 1, 1))
+        mixed.addcmul_(chain.copy_(chained[:, i]), scaled[:, i].view(-1, 1, 1, 1))
     return mixed
 
 
@@ -148,8 +149,8 @@ def _matrices(plan: _Plan, image_size: tuple[int, int]) -> Tensor:
         "translate-y": geometry.shift(none, rows),
     }
     numbers = torch.tensor([_index(name) for name in kinds], device=amount.device)
-    chosen = (plan.operation[:, None] == numbers).to(amount.dtype)  # (A,5); zero for operations of another kind
-    return torch.einsum("ak,akij->aij", chosen, torch.stack(list(kinds.values()), dim=1))
+    chosen = (plan.operation[:, None] == numbers)[..., None, None]  # one of five, or none for the other operations
+    return (chosen * torch.stack(list(kinds.values()), dim=1)).sum(1)
 
 
 def _apply(group: str, images: Tensor, job: _Job, generator: torch.Generator | None) -> Tensor:

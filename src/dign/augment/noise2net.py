@@ -28,10 +28,11 @@ def noise2net(
 
     # Drawn on the host from one number, so that kernels of different shapes cost a GPU one wait, not many.
     host = torch.Generator().manual_seed(int(random(1).item() * 2**24))
-    for _ in range(BLOCKS):
-        kernels = torch.randint(2, (scale - 1,), generator=host).mul(2).add(1).tolist()
-        dilations = torch.randint(1, 4, (scale - 1,), generator=host).tolist()
-        x = x + strength * _block(x, hidden, list(zip(kernels, dilations, strict=True)), random)
+    with torch.autocast(x.device.type, enabled=False):  # images keep their precision
+        for _ in range(BLOCKS):
+            kernels = torch.randint(2, (scale - 1,), generator=host).mul(2).add(1).tolist()
+            dilations = torch.randint(1, 4, (scale - 1,), generator=host).tolist()
+            x = x + strength * _block(x, hidden, list(zip(kernels, dilations, strict=True)), random)
     return x
 
 

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from dign.attacks import cross_entropy_of, input_gradients
-from dign.augment.chains import mix
 from dign.divergences import jensen_shannon, log_probabilities
 from dign.errors import check_at_least
 from dign.frozen import frozen
@@ -49,17 +48,24 @@ class AugMax(ChainSettings, Method):
     def _worst_mixture(
         self, model: nn.Module, x: Tensor, y: Tensor, chained: Tensor, generator: torch.Generator | None
     ) -> Tensor:
-        share, q = torch.rand(len(x), 1 + self.width, generator=generator, device=x.device).split((1, self.width), 1)
-        objective = cross_entropy_of(y)
+        start = torch.rand(len(x), 1 + self.width, generator=generator, device=x.device, dtype=x.dtype)
+        share, q = start.split((1, self.width), dim=1)
+        chained, objective = chained.to(x.dtype) / 255, cross_entropy_of(y)
         with frozen(model), torch.enable_grad():
             for _ in range(self.steps):
                 share, q = share.detach().requires_grad_(), q.detach().requires_grad_()
-                mixed = mix(x, chained, q.softmax(1), share[:, 0])
+                mixed = _mixture(x, chained, q, share)
                 up_share, up_q = input_gradients(model, mixed, objective, (share, q))
                 share = (share + self.step_size * up_share.sign()).clamp(0, 1)
                 q = q + self.step_size * up_q.sign()
-        return mix(x, chained, q.detach().softmax(1), share.detach()[:, 0])
+        return _mixture(x, chained, q.detach(), share.detach())
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
         divergence = jensen_shannon(*map(log_probabilities, (clean, *views))).mean()
         return {"cross_entropy": self.cross_entropy(clean, y), "augmax_consistency": self.weight * divergence}
+
+
+def _mixture(x: Tensor, chained: Tensor, q: Tensor, share: Tensor) -> Tensor:
+    """(1 - share) * x + share * sum_i softmax(q)_i * chain_i; chained (N,width,3,H,W) in [0,1], share (N,1)."""
+    mixture = (q.softmax(1)[..., None, None, None] * chained).sum(1)
+    return torch.lerp(x, mixture, share[..., None, None])
