@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -47,7 +46,7 @@ def landscape_curve(run: Run, name: str) -> list[tuple[float, float]]:
         radii = run.landscape["settings"]["radii"]
         means = run.landscape["models"][0]["panels"][name]["mean"]
         points = [(float(radius), float(mean)) for radius, mean in zip(radii, means, strict=True)]
-    except (IndexError, KeyError, TypeError, ValueError):
+    except (IndexError, KeyError, TypeError, ValueError, OverflowError):
         return []
     return points if all(math.isfinite(value) for point in points for value in point) else []
 
@@ -119,7 +118,7 @@ def _checked(raw: Any) -> dict[str, Any] | None:
         entry = {key: clean_text(raw[key]) for key in ("corruption", "label", "prediction")}
         entry |= {"severity": int(raw["severity"]), "index": int(raw["index"]), "confidence": float(raw["confidence"])}
         png = base64.b64decode(raw["png"], validate=True)
-    except (KeyError, TypeError, ValueError, binascii.Error):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
     if not png.startswith(PNG) or not math.isfinite(entry["confidence"]):
         return None

@@ -11,7 +11,7 @@ from dign.report.html import Html, join, tag
 from dign.report.load import Run, flatten
 from dign.report.palette import dash_of
 from dign.report.quantities import CLEAN_ACCURACY, MCA_N
-from dign.report.schema import clean_text
+from dign.report.schema import clean_text, is_number
 from dign.report.sections import html_table, per_model, swatch
 from dign.report.study import Group, Study
 from dign.report.tables import Cell, Column, Row, Section, Table
@@ -43,12 +43,12 @@ def validation_curve(run: Run) -> list[tuple[float, float]]:
         for record in run.metrics
         if isinstance(record.get("validation"), dict)
     ]
-    return [(float(epoch), float(accuracy)) for epoch, accuracy in found if _finite(epoch) and _finite(accuracy)]
+    return [(float(epoch), float(accuracy)) for epoch, accuracy in found if is_number(epoch) and is_number(accuracy)]
 
 
 def loss_curve(run: Run) -> list[tuple[float, float]]:
     """(epochs done, mean loss), thinned by averaging over neighbouring steps."""
-    steps = [record for record in run.metrics if _finite(record.get("loss")) and _finite(record.get("step"))]
+    steps = [record for record in run.metrics if is_number(record.get("loss")) and is_number(record.get("step"))]
     per_epoch = _steps_per_epoch(run)
     if not steps or per_epoch is None:
         return []
@@ -63,7 +63,8 @@ def loss_curve(run: Run) -> list[tuple[float, float]]:
 
 def _steps_per_epoch(run: Run) -> float | None:
     """A record's `epoch` counts finished epochs, so the quotient is exact where an epoch ends, as at a validation."""
-    counted = [r for r in run.metrics if _finite(r.get("step")) and _finite(r.get("epoch")) and r["epoch"] > 0]
+    numbered = [r for r in run.metrics if is_number(r.get("step")) and is_number(r.get("epoch"))]
+    counted = [record for record in numbered if record["step"] > 0 and record["epoch"] > 0]
     exact = [record for record in counted if "validation" in record] or counted
     return exact[-1]["step"] / exact[-1]["epoch"] if exact else None
 
@@ -137,7 +138,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "–" if value is None else clean_text(value)
-
-
-def _finite(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
