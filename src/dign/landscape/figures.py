@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from dign.files import replacing
 COLOURS = {"Standard": "#6b6f76", "DiGN": "#00539c"}
 """The two methods that the paper's figure compares keep their colour; others take the next of `MORE`."""
 MORE = ("#c2410c", "#00805a", "#7a1f4b", "#b97b00", "#007f8f", "#5b3fa8")
-DASHES = ("-", "--", ":", "-.")
 FORMATS = ("png", "pdf", "svg")
 Z_95 = 1.96
 
@@ -60,12 +60,10 @@ def theory_figure(result: dict[str, Any]) -> Figure:
     panels = figure.subplots(2, 3)
     models = result["models"]
     looks = line_looks(models)
-    _expansion_panel(panels[0, 0], models, looks, "equation_8", r"(8)  $E\,D\;/\;\frac{\sigma^2}{2}\mathrm{Tr}\,G$")
-    _expansion_panel(
-        panels[0, 1], models, looks, "equation_9", r"(9)  $E\,D\;/\;\frac{\sigma_{\max}^2}{6}\mathrm{Tr}\,G$"
-    )
-    _proposition_panel(panels[0, 2], models, looks)
-    _theorem_1_panel(panels[1, 0], models, looks)
+    _expansion_panel(panels[0, 0], models, looks)
+    _proposition_panel(panels[0, 1], models, looks)
+    _theorem_1_panel(panels[0, 2], models, looks)
+    _slack_panel(panels[1, 0], models, looks)
     _lemma_panel(panels[1, 1], models[0]["theory"]["lemma_1"], models[0]["theory"]["dimension"])
     _theorem_2_panel(panels[1, 2], models, looks)
     for axes in panels.flat:
@@ -74,14 +72,16 @@ def theory_figure(result: dict[str, Any]) -> Figure:
     return figure
 
 
-def _expansion_panel(axes: Axes, models: list[dict], looks: list[dict], key: str, title: str) -> None:
+def _expansion_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
     for model, look in zip(models, looks, strict=True):
-        part = model["theory"][key]
+        part, diverse = model["theory"]["equation_8"], model["theory"]["equation_9"]
         axes.plot(part["sigma"], part["median"], marker="o", markersize=3, **look)
         axes.fill_between(part["sigma"], part["q10"], part["q90"], color=look["color"], alpha=0.12, linewidth=0)
+        axes.plot(diverse["sigma"], diverse["median"], color=look["color"], linewidth=1, linestyle="--")
     axes.axhline(1, color="black", linewidth=0.8, linestyle=":")
-    axes.set(xscale="log", yscale="log", title=title, ylabel="ratio: median image, 10-90 % band")
-    axes.set_xlabel(r"$\sigma$" if key == "equation_8" else r"$\sigma_{\max}$")
+    axes.set(xscale="log", yscale="log", ylabel="ratio: median image, 10-90 % band")
+    axes.set_title(r"(8), (9):  $E\,D$ / ($\frac{\sigma^2}{2}$ or $\frac{\sigma_{\max}^2}{6}$) $\mathrm{Tr}\,G$")
+    axes.set_xlabel(r"$\sigma$ (solid) or $\sigma_{\max}$ (dashed)")
 
 
 def _proposition_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
@@ -102,8 +102,18 @@ def _theorem_1_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
         part = model["theory"]["theorem_1"]
         axes.plot(part["radius"], part["random_holds"], marker="o", markersize=3, **look)
         axes.plot(part["radius"], part["steepest_holds"], marker="^", markersize=4, alpha=0.6, color=look["color"])
-    axes.set(xscale="log", ylim=(-3, 103), title="Theorem 1 without o(): images on which it holds")
-    axes.set(xlabel=r"radius $\|\delta\|$", ylabel="%  (circles: random, triangles: along the gradient)")
+    axes.set(xscale="log", ylim=(-3, 103), title="Theorem 1 without o(): where it holds", ylabel="% of images")
+    axes.set_xlabel(r"$\|\delta\|$  (circles: random, triangles: along the gradient)")
+
+
+def _slack_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
+    for model, look in zip(models, looks, strict=True):
+        part = model["theory"]["theorem_1"]
+        for key, marker in (("random_slack", "o"), ("steepest_slack", "^")):
+            axes.plot(part["radius"], _drawable(part[key]), marker=marker, markersize=3, color=look["color"])
+    axes.axhline(1, color="black", linewidth=0.8, linestyle=":")
+    axes.set(xscale="log", yscale="log", title="Theorem 1 without o(): slack", ylabel="bound / change, median image")
+    axes.set_xlabel(r"$\|\delta\|$  (circles: random, triangles: along the gradient)")
 
 
 def _lemma_panel(axes: Axes, part: dict[str, Any], dimension: int) -> None:
@@ -126,13 +136,20 @@ def _theorem_2_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
     for model, look in zip(models, looks, strict=True):
         part = model["theory"]["theorem_2"]
         colour = look["color"]
-        axes.plot(part["t"], _drawable(part["bound"]), color=colour, linewidth=1.2)
-        axes.plot(part["t"], _drawable(part["chernoff"]), color=colour, linewidth=1, linestyle="--")
-        axes.plot(part["t"], _drawable(part["empirical"]), color=colour, linewidth=3, alpha=0.5)
+        for key, style in {
+            "median_bound": {"linewidth": 1.2},
+            "bound": {"linewidth": 1.2, "linestyle": ":"},
+            "chernoff": {"linewidth": 1, "linestyle": "--"},
+            "empirical": {"linewidth": 3, "alpha": 0.5},
+        }.items():
+            axes.plot(part["t"], _drawable(part[key]), color=colour, **style)
     parts = [model["theory"]["theorem_2"] for model in models]
-    _mark_informative(axes, min(p["informative_from"]["q10"] for p in parts), max(p["t"][-1] for p in parts))
-    axes.set(title=rf"Theorem 2 at $\sigma={parts[0]['sigma']}$", ylabel=r"$\log_{10}$ probability, mean over images")
-    axes.set(xscale="log", xlabel=r"$t$  (solid: paper, dashed: sharper, thick: draws)")
+    _mark_informative(axes, min(p["informative_from"]["median"] for p in parts), max(p["t"][-1] for p in parts))
+    axes.set(title=rf"Theorem 2 at $\sigma={parts[0]['sigma']}$", ylabel=r"$\log_{10}$ probability", xscale="log")
+    axes.set_xlabel(
+        "$t$  (solid: the median image's bound; means over images:\n"
+        "dotted: min(1, bound), dashed: sharper, thick: draws)"
+    )
     axes.set_yscale("symlog", linthresh=1)
 
 
@@ -149,16 +166,17 @@ def _drawable(values: Sequence[float | None]) -> list[float]:
 
 
 def line_looks(models: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One colour per method; further runs of the same method differ in their dashes."""
-    colours, counts, looks = dict(COLOURS), {}, []
-    more = iter(MORE * len(models))
-    for model in models:
-        title = model["title"]
-        if title not in colours:
-            colours[title] = next(more)
-        counts[title] = counts.get(title, -1) + 1
-        dashes = DASHES[counts[title] % len(DASHES)]
-        looks.append({"color": colours[title], "linestyle": dashes, "linewidth": 1.5, "label": _name(model)})
+    """One colour and one entry of the legend per group: runs of one method whose names differ in their -SEED alone."""
+    groups = [(model["title"], re.sub(r"-\d+$", "", model["name"])) for model in models]
+    colours, more, looks = {}, iter(MORE * len(models)), []
+    for group, model in zip(groups, models, strict=True):
+        count, title = groups.count(group), group[0]
+        label = _name(model) if count == 1 else f"{title} ({group[1]}, {count} runs)"
+        looks.append({"label": label if group not in colours else None, "linewidth": 1.5 if count == 1 else 1})
+        if group not in colours:
+            taken = COLOURS.get(title) in colours.values()
+            colours[group] = COLOURS[title] if title in COLOURS and not taken else next(more)
+        looks[-1]["color"] = colours[group]
     return looks
 
 
@@ -178,6 +196,8 @@ def _legend(figure: Figure, axes: Axes) -> None:
 
 def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Write NAME.png, NAME.pdf and NAME.svg, without dates, so that the same numbers give the same files."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # the layout stands: finding it again for each format takes seconds
     paths = []
     for kind in FORMATS:
         path = folder / f"{name}.{kind}"
