@@ -15,6 +15,7 @@ from dign.errors import UserError, unknown_name
 VERBS = {
     "train": "train",
     "evaluate": "evaluate",
+    "predict": "predict",
     "grid": "grid",
     "report": "report",
     "data": "data",

@@ -1,0 +1,77 @@
+"""`dign predict` as a person uses it."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import dign.data
+from dign.cli import main
+
+
+@pytest.fixture
+def dign_command(capsys):
+    def run(*args):
+        with pytest.raises(SystemExit) as stop:
+            main(list(map(str, args)))
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs") / "digits"
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "digits", "--size", "8", "--epochs", "4", "--batch-size", "128", "-q", "--out", str(path)])
+    assert stop.value.code == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """The first test digits as files, and their names."""
+    folder = tmp_path_factory.mktemp("pictures")
+    split = dign.data.load("digits", size=8).test
+    for index in range(12):
+        pixels = split.images[index].permute(1, 2, 0).numpy()
+        Image.fromarray(np.ascontiguousarray(pixels)).save(folder / f"{index:02}-{split.labels[index]}.png")
+    return folder
+
+
+def test_a_folder_as_a_table_and_as_json_tell_the_same(dign_command, run_folder, pictures):
+    code, out, _ = dign_command("predict", run_folder, pictures, "--draws", 10)
+    assert code == 0 and "confidence" in out and "noise 0.3" in out
+    code, text, err = dign_command("predict", run_folder, pictures, "--draws", 10, "--json")
+    document = json.loads(text)
+    assert code == 0 and err == "" and document["draws"] == 10 and len(document["images"]) == 12
+    for image in document["images"]:
+        row = next(line for line in out.splitlines() if image["image"][-8:] in line)
+        assert f"{100 * image['confidence']:.1f} %" in row
+    right = sum(image["image"].endswith(f"-{image['label']}.png") for image in document["images"])
+    assert right >= 9, "a trained model knows most of the digits that it is handed as files"
+
+
+def test_paths_from_standard_input(dign_command, run_folder, pictures, monkeypatch):
+    names = sorted(map(str, pictures.iterdir()))[:2]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(names) + "\n\n"))
+    code, out, _ = dign_command("predict", run_folder, "-", "--json", "--draws", 2, "--sigma", "0,0.5")
+    images = json.loads(out)["images"]
+    assert code == 0 and [image["image"] for image in images] == names
+    assert images[0]["stability"].keys() == {"0", "0.5"} and images[0]["stability"]["0"] == 1.0
+
+
+def test_mistakes_get_one_sentence_and_code_2(dign_command, run_folder, pictures, tmp_path):
+    (tmp_path / "text.jpg").write_text("not a picture")
+    for args, sentence in (
+        ((run_folder, tmp_path / "text.jpg"), "it is not an image in a known format"),
+        ((run_folder, tmp_path / "missing.png"), "there is no such file"),
+        ((run_folder, pictures, "--sigma", "much"), "--sigma takes noise levels"),
+        ((tmp_path, pictures), "is no model"),
+        ((f"hub:{tmp_path}", pictures), "is no model"),
+    ):
+        code, out, err = dign_command("predict", *args)
+        assert code == 2 and out == "" and sentence in err and err.count("\n") == 1
