@@ -26,7 +26,7 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor, nn
 
-from dign.methods import AT, TRADES, AugMax, AugMix, DiGN, Method, Standard
+from dign.methods import AT, TRADES, AugMax, AugMix, DeepAugment, DiGN, Method, Standard
 from dign.models import build
 
 
@@ -151,7 +151,7 @@ def best(repeats: int, batch: int) -> None:
 
 
 def passes(repeats: int, batch: int) -> None:
-    methods = (AT(), TRADES(), AugMix(), AugMax(), DiGN(), DiGN() + AugMix())
+    methods = (AT(), TRADES(), DeepAugment(), AugMix(), AugMax(), DiGN(), DiGN() + AugMix())
     steppers = {method.title: Stepper(method, batch) for method in methods}
     seconds = take_turns({"Standard": Stepper(Standard(), batch), **steppers}, repeats)
     for title, stepper in steppers.items():
