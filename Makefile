@@ -13,10 +13,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 ## Train four methods on the embedded digits, evaluate them under noise, and write runs/demo/report.html.
 demo: $(VENV)/installed
 	rm -rf $(RUN)
-	for method in standard rse dign-without-cr dign; do \
-	  $(BIN)/dign train examples/demo.toml --method $$method --out $(RUN)/$$method || exit 1; \
-	done
-	$(BIN)/dign evaluate $(RUN)/* --only noise --profile imagenet
+	$(BIN)/dign grid experiments/demo.toml --out $(RUN) --no-measure
 	$(BIN)/dign report $(RUN) --out $(RUN)/report.html
 	@echo "Open $(RUN)/report.html in a browser."
 
