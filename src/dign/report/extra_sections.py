@@ -36,7 +36,7 @@ def landscape_section(study: Study) -> Html | None:
         figures = [_landscape_panel(name, title, groups) for name, title in LANDSCAPE_PANELS.items()]
         return tag("div", figures, class_="panels wide")
 
-    note = "Means over test images that are moved by δ, a random vector of length ε in units of [0,1] pixels."
+    note = "Means over images that are moved by δ, a random vector of length ε in units of [0,1] pixels."
     return join(tag("p", note, class_="note"), per_model(study, build))
 
 

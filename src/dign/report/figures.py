@@ -71,10 +71,10 @@ def _reliability(axes: Axes, group: Group, study: Study) -> None:
         if count == 0:
             continue
         left, strength = index * width, 1.0 if count >= 0.005 * total else 0.3
-        colour = colour_of(group.slot)
-        axes.bar(left, 100 * accuracy, width * 0.92, align="edge", color=colour, alpha=0.8 * strength)
-        axes.bar(left, 100 * (confidence - accuracy), width * 0.92, bottom=100 * accuracy, align="edge", color=colour,
-                 alpha=0.22 * strength)  # fmt: skip
+        bar = {"width": 0.92 * width, "align": "edge", "color": colour_of(group.slot)}
+        overconfidence = 100 * max(confidence - accuracy, 0.0)
+        axes.bar(left, 100 * accuracy, alpha=0.8 * strength, **bar)
+        axes.bar(left, overconfidence, bottom=100 * accuracy, alpha=0.22 * strength, **bar)
     axes.plot([0, 100], [0, 100], color=_SOFT, linestyle=(0, (3, 3)), linewidth=1)
     axes.set(xlim=(0, 100), ylim=(0, 100), xticks=(0, 50, 100), yticks=(0, 50, 100), aspect="equal")
     axes.set_xlabel("Confidence, %")
