@@ -1,9 +1,13 @@
 """Evaluation: what it measures, that it repeats itself, and that batches do not matter."""
 
+import base64
+import io
 import json
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import nn
 
 from dign.config import RunConfig
@@ -118,3 +122,20 @@ def test_wrong_conditions_are_named():
     with pytest.raises(UserError, match="Did you mean 'weather'"):
         chosen_corruptions(["wether"])
     assert chosen_corruptions(["noise", "fog", "shot_noise"])[-1] == "fog"
+
+
+def test_examples_show_what_the_model_saw_and_said(run):
+    evaluate_run(run, NOISE, device="cpu")
+    entries = json.loads((run.path / "examples.json").read_text())["images"]
+    assert len(entries) == 3 * 5 and {entry["corruption"] for entry in entries} == {"clean", *NOISE.corruptions}
+    test = run.data().test
+    for entry in entries:
+        shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(entry["png"])))).transpose(2, 0, 1)
+        expected = test.images[entry["index"]]
+        if entry["severity"]:
+            expected = corrupt(
+                expected[None], entry["corruption"], entry["severity"], profile="imagenet", first=entry["index"]
+            )[0]
+        assert np.array_equal(shown, expected.numpy())
+        assert entry["label"] == run.classes[test.labels[entry["index"]]]
+        assert 0 < entry["confidence"] <= 100 and entry["prediction"] in run.classes

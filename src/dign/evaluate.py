@@ -18,6 +18,7 @@ from dign.corruptions.benchmark import Benchmark, Condition, open_benchmark
 from dign.data.base import Split
 from dign.devices import as_float, make_fabric
 from dign.errors import UserError, unknown_name
+from dign.examples import example_predictions
 from dign.files import write_json
 from dign.frozen import frozen
 from dign.methods import Standard
@@ -189,15 +190,10 @@ def evaluate_run(
     images = getattr(run.data(), split)
     fabric = make_fabric(device, "32")
     model = model.to(fabric.device, memory_format=torch.channels_last)
+    predict = partial(method.predict, model)
     with frozen(model):
-        measured = evaluate(
-            partial(method.predict, model),
-            images,
-            conditions,
-            batch_size=batch_size,
-            device=fabric.device,
-            progress=progress,
-        )
+        measured = evaluate(predict, images, conditions, batch_size=batch_size, device=fabric.device, progress=progress)
+        examples = example_predictions(predict, _shown(conditions, images), run.classes, device=fabric.device)
     results = {
         "schema": 1,
         "run": {
@@ -223,8 +219,17 @@ def evaluate_run(
         "classes": run.classes,
         **measured,
     }
+    write_json(run.path / "examples.json", examples)
     write_json(run.path / "results.json", results)
     return results
+
+
+def _shown(conditions: Conditions | Benchmark, split: Split) -> Iterator[Condition]:
+    """The conditions to give examples of: clean, and every corruption at the middle one of its severities."""
+    yield Condition("clean", 0, split.images, split.labels)
+    middle = sorted(conditions.severities)[len(conditions.severities) // 2]
+    corrupted = conditions if isinstance(conditions, Benchmark) else conditions.over(split)
+    yield from (condition for condition in corrupted if condition.severity == middle)
 
 
 def _provenance(conditions: Conditions | Benchmark, image_size: tuple[int, int]) -> dict[str, Any]:
