@@ -75,9 +75,10 @@ def theory_figure(result: dict[str, Any]) -> Figure:
 def _expansion_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
     for model, look in zip(models, looks, strict=True):
         part, diverse = model["theory"]["equation_8"], model["theory"]["equation_9"]
-        axes.plot(part["sigma"], part["median"], marker="o", markersize=3, **look)
-        axes.fill_between(part["sigma"], part["q10"], part["q90"], color=look["color"], alpha=0.12, linewidth=0)
-        axes.plot(diverse["sigma"], diverse["median"], color=look["color"], linewidth=1, linestyle="--")
+        axes.plot(part["sigma"], _drawable(part["median"]), marker="o", markersize=3, **look)
+        low, high = _drawable(part["q10"]), _drawable(part["q90"])
+        axes.fill_between(part["sigma"], low, high, color=look["color"], alpha=0.12, linewidth=0)
+        axes.plot(diverse["sigma"], _drawable(diverse["median"]), color=look["color"], linewidth=1, linestyle="--")
     axes.axhline(1, color="black", linewidth=0.8, linestyle=":")
     axes.set(xscale="log", yscale="log", ylabel="ratio: median image, 10-90 % band")
     axes.set_title(r"(8), (9):  $E\,D$ / ($\frac{\sigma^2}{2}$ or $\frac{\sigma_{\max}^2}{6}$) $\mathrm{Tr}\,G$")
@@ -87,8 +88,10 @@ def _expansion_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
 def _proposition_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
     for row, (model, look) in enumerate(zip(models, looks, strict=True)):
         part = model["theory"]["proposition_1"]
-        axes.plot([part["q10"], part["q90"]], [row, row], color=look["color"], linewidth=3, solid_capstyle="round")
-        axes.plot([part["median"]], [row], marker="o", color=look["color"])
+        axes.plot(
+            _drawable([part["q10"], part["q90"]]), [row, row], color=look["color"], linewidth=3, solid_capstyle="round"
+        )
+        axes.plot(_drawable([part["median"]]), [row], marker="o", color=look["color"])
     axes.axvspan(1e-17, 1e-12, color="black", alpha=0.06, linewidth=0)
     axes.text(1e-17, 1.0, " rounding: H = G", transform=axes.get_xaxis_transform(), va="top", fontsize=8)
     axes.set(xscale="log", xlim=(1e-17, 1e2), title=r"Proposition 1:  $\|H-G\|_F\,/\,\|G\|_F$")
@@ -103,7 +106,7 @@ def _theorem_1_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
         axes.plot(part["radius"], part["random_holds"], marker="o", markersize=3, **look)
         axes.plot(part["radius"], part["steepest_holds"], marker="^", markersize=4, alpha=0.6, color=look["color"])
     axes.set(xscale="log", ylim=(-3, 103), title="Theorem 1 without o(): where it holds", ylabel="% of images")
-    axes.set_xlabel(r"$\|\delta\|$  (circles: random, triangles: along the gradient)")
+    axes.set_xlabel(r"$\|\delta\|$  (circles: random, triangles: along the gradient)", fontsize=9)
 
 
 def _slack_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
@@ -113,7 +116,7 @@ def _slack_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
             axes.plot(part["radius"], _drawable(part[key]), marker=marker, markersize=3, color=look["color"])
     axes.axhline(1, color="black", linewidth=0.8, linestyle=":")
     axes.set(xscale="log", yscale="log", title="Theorem 1 without o(): slack", ylabel="bound / change, median image")
-    axes.set_xlabel(r"$\|\delta\|$  (circles: random, triangles: along the gradient)")
+    axes.set_xlabel(r"$\|\delta\|$  (circles: random, triangles: along the gradient)", fontsize=9)
 
 
 def _lemma_panel(axes: Axes, part: dict[str, Any], dimension: int) -> None:
@@ -148,7 +151,8 @@ def _theorem_2_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
     axes.set(title=rf"Theorem 2 at $\sigma={parts[0]['sigma']}$", ylabel=r"$\log_{10}$ probability", xscale="log")
     axes.set_xlabel(
         "$t$  (solid: the median image's bound; means over images:\n"
-        "dotted: min(1, bound), dashed: sharper, thick: draws)"
+        "dotted: min(1, bound), dashed: sharper, thick: draws)",
+        fontsize=8,
     )
     axes.set_yscale("symlog", linthresh=1)
 

@@ -44,25 +44,39 @@ def expansion(
     """E D against sigma^2/factor Tr G at each sigma: the ratio of the means over images, and of single images.
 
     The noise of the draws is taken out by a control variate: (sigma level)^2/2 z^T G z has the known mean
-    sigma^2/factor Tr G and follows the divergence closely where sigma is small.
+    sigma^2/factor Tr G and follows the divergence closely where sigma is small. Images on which the model is so sure
+    that this mean is lost in rounding do not count.
     """
-    ratios, pooled, errors = [], [], []
+    ratios, pooled, errors, counts = [], [], [], []
     for column, sigma in enumerate(plan.sigmas):
         expected = sigma**2 / factor * values.fisher_trace
-        counted = expected > 0
+        counted = expected > 10 * ROUNDING
         control = (sigma * level) ** 2 / 2 * values.quadratic - expected[:, None]
         mean = _controlled_mean(divergence[:, column], control)[counted]
         expected = expected[counted]
-        ratio = float(mean.sum() / expected.sum())
-        errors.append(float((mean - ratio * expected).std() / expected.mean()) / math.sqrt(max(len(mean), 1)))
+        counts.append(len(mean))
+        pooled.append(_ratio(mean.sum(), expected.sum()))
         ratios.append(_quantiles(mean / expected))
-        pooled.append(ratio)
+        errors.append(_ratio_error(mean, expected))
     return {
         "sigma": list(plan.sigmas),
         "ratio": pooled,
         "standard_error": errors,
+        "images": counts,
         **{name: [row[name] for row in ratios] for name in ("q10", "median", "q90")},
     }
+
+
+def _ratio(total: Tensor, expected: Tensor) -> float | None:
+    return float(total / expected) if expected > 0 else None
+
+
+def _ratio_error(mean: Tensor, expected: Tensor) -> float | None:
+    """The standard error over images of the ratio of two means, to first order."""
+    if len(mean) < 2:
+        return None
+    residual = mean - mean.sum() / expected.sum() * expected
+    return float(residual.std() / expected.mean()) / math.sqrt(len(mean))
 
 
 def _controlled_mean(draws: Tensor, control: Tensor) -> Tensor:
@@ -87,7 +101,7 @@ def consequences(values: TheoryValues) -> dict[str, float]:
     return {
         "largest_eigenvalue_below_trace": _percent(values.largest <= slightly_more),
         "gradient_below_trace": _percent(p_y * values.gradient_norm**2 <= slightly_more),
-        "smallest_eigenvalue_negative": _percent(values.smallest < -1e-6 * values.spectral_norm),
+        "smallest_eigenvalue_negative": _percent(values.smallest < -1e-6 * values.spectral_norm - ROUNDING),
         "largest_relative_residual": float((values.residual / values.spectral_norm.clamp(min=1e-300)).max()),
     }
 
@@ -99,7 +113,9 @@ def theorem_1(values: TheoryValues, plan: TheoryPlan) -> dict[str, Any]:
     for name, change in (("random", values.random_change), ("steepest", values.steepest_change)):
         held = change <= bound * (1 + 1e-12) + ROUNDING
         result[f"{name}_holds"] = [_percent(column) for column in held.unbind(1)]
-        slack = [_median((b / c)[c > 1e3 * ROUNDING]) for b, c in zip(bound.unbind(1), change.unbind(1), strict=True)]
+        slack = [
+            _quantile((b / c)[c > 1e3 * ROUNDING], 0.5) for b, c in zip(bound.unbind(1), change.unbind(1), strict=True)
+        ]
         result[f"{name}_slack"] = slack
     return result
 
@@ -142,7 +158,7 @@ def theorem_2(values: TheoryValues, plan: TheoryPlan, dimension: int) -> dict[st
     return {
         "sigma": plan.tail_sigma,
         "t": t.tolist(),
-        "median_bound": _log10(log_stability_bound(t, *arguments).quantile(0.5, dim=0)),
+        "median_bound": _log10(log_stability_bound(t, *arguments).quantile(0.5, dim=0, interpolation="lower")),
         "bound": _mean_over_images(log_stability_bound(t, *arguments)),
         "chernoff": _mean_over_images(log_stability_chernoff(t, *arguments)),
         "empirical": _log10((values.tail[:, :, None] > t).double().mean((0, 1)).log()),
@@ -165,11 +181,12 @@ def _log10(logs: Tensor) -> list[float | None]:
 
 def _quantiles(values: Tensor) -> dict[str, float | None]:
     names = {"q10": 0.1, "median": 0.5, "q90": 0.9}
-    return {name: float(values.quantile(q)) if len(values) else None for name, q in names.items()}
+    return {name: _quantile(values, q) for name, q in names.items()}
 
 
-def _median(values: Tensor) -> float | None:
-    return float(values.quantile(0.5)) if len(values) else None
+def _quantile(values: Tensor, q: float) -> float | None:
+    """The value of one of the images; None where there is none."""
+    return float(values.quantile(q, interpolation="lower")) if len(values) else None
 
 
 def _percent(holds: Tensor) -> float:
