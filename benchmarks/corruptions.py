@@ -150,9 +150,7 @@ def print_whole(count: int, cost: dict[str, float]) -> None:
     per_image = cost["cpu"] / (count * 19 * 5)
     whole = cost["wall"] * PUBLISHED_IMAGES / count
     print(f"\n## A whole benchmark: {count} images of 32x32, nineteen corruptions, five severities, written as .npy\n")
-    print(
-        f"{cost['wall']:.1f} s on {_cores()} cores, {cost['cpu']:.1f} s of CPU time ({per_image * 1e6:.0f} us per image)"
-    )
+    print(f"{cost['wall']:.1f} s on {_cores()} cores, {cost['cpu']:.1f} s CPU ({per_image * 1e6:.0f} us per image)")
     print(f"peak memory {cost['peak_bytes'] / 1e6:.0f} MB; CIFAR-10-C (950 000 images) at this rate: {whole:.0f} s")
 
 
