@@ -15,6 +15,7 @@ from torch import Tensor
 
 WEIGHT_BITS = 16
 ONE = 2**WEIGHT_BITS
+_MANY_TAPS = 8
 
 
 def fixed_point(weights: np.ndarray, one: int = ONE) -> np.ndarray:
@@ -65,11 +66,14 @@ def gaussian_blur(images: Tensor, sigma: float) -> Tensor:
 
     Where the image is uniform, rounding errors of the published float64 filter decide whether a value v is truncated
     to v or to v - 1. So this one adds and multiplies in the same order: the middle, then pairs from the outside in.
+    Wide filters, for which that would take long, go the exact way.
     """
     weights = _gaussian(sigma, truncate=4.0)
     radius = len(weights) // 2
     if radius == 0:
         return images
+    if radius > _MANY_TAPS:
+        return gaussian_filter(images, sigma).to(torch.uint8)
     x = pad(images, (radius,) * 4, "nearest").to(torch.float64).div_(255)
     for dim, size in zip((2, 3), images.shape[-2:], strict=True):
         total = x.narrow(dim, radius, size) * float(weights[radius])

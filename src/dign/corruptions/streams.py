@@ -43,10 +43,6 @@ class Streams:
         """(N,count) float32 in (0,1): midpoints of 2^23 equal cells, so neither end is ever reached."""
         return (self.bits(count).bitwise_and_(0x7FFFFF)).to(torch.float32).add_(0.5).mul_(2.0**-23)
 
-    def integers(self, count: int, bound: int) -> Tensor:
-        """(N,count) int64 in 0..bound-1, for bounds far below 2^31: the bias is at most bound / 2^31."""
-        return ((self.bits(count).to(torch.int64) & 0x7FFFFFFF) * bound) >> 31
-
     def normal(self, count: int) -> Tensor:
         """(N,count) float32, standard normal in steps of 1/4096.
 

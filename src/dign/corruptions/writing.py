@@ -27,6 +27,7 @@ from dign.files import replacing
 
 JPEG_QUALITY = 85  # of the published Tiny-ImageNet-C
 _TASK_VALUES = 512 * 3 * 32 * 32
+_AHEAD = 2 * (os.cpu_count() or 1)  # batches that wait to be written
 
 Progress = Callable[[int, int], None]
 
@@ -181,7 +182,7 @@ def _corrupted(job: _Job, name: str, severity: int, pool: ThreadPoolExecutor) ->
     try:
         for start in range(0, len(job.images), size):
             pending.append(pool.submit(make, start))
-            if len(pending) > 2 * pool._max_workers:
+            if len(pending) > _AHEAD:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
