@@ -26,6 +26,11 @@ def load_weights(path: Path, model: nn.Module) -> None:
     model.load_state_dict(tensors)
 
 
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """All tensors of a safetensors file by name."""
+    return _read(path)[0]
+
+
 def save_state(path: Path, model: nn.Module, optimizer: Optimizer, **metadata: object) -> None:
     """Write all that training needs to go on: weights, the optimiser's tensors, and where it was."""
     tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
@@ -63,7 +68,7 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         with safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except FileNotFoundError as error:
-        raise UserError(f"There is no checkpoint {path}.") from error
+        raise UserError(f"There is no file {path}.") from error
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path} is not a readable safetensors file: {error}.") from error
 

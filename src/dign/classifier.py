@@ -9,10 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from dign.errors import UserError
+from dign.hub_files import HUB_PREFIX, hub_folder, is_hub_folder
 from dign.methods.base import Method
 from dign.runs import load_run
-
-HUB_PREFIX = "hub:"
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,8 @@ class Classifier:
 
 def open_classifier(where: str | Path) -> Classifier:
     """The classifier in a finished run folder, or in a hub folder (`DIR` or `hub:DIR`), on the CPU in eval mode."""
-    folder = Path(str(where).removeprefix(HUB_PREFIX))
-    if (folder / "config.json").is_file() and not (folder / "config.toml").is_file():
+    folder = hub_folder(where)
+    if is_hub_folder(folder):
         from dign.hub import open_hub_folder
 
         return open_hub_folder(folder)

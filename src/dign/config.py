@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from dign.errors import UserError, unknown_name
+from dign.hub_files import HUB_PREFIX, hub_folder, is_hub_folder, read_hub_config
 
 
 def setting(
@@ -28,8 +29,13 @@ class RunConfig:
 
     data: str = setting(MISSING, "What", "digits, cifar10, cifar100, tiny-imagenet, or folder:PATH")
     method: str = setting("dign", "What", "training method, or a sum of them such as dign+augmix")
-    model: str = setting("resnet18", "What", "architecture: see `dign list models`; timm:NAME for one of timm's")
+    model: str = setting(
+        "resnet18", "What", "architecture: see `dign list models`; timm:NAME for one of timm's; hub:DIR"
+    )
     seed: int = setting(0, "What", "seed of everything random in the run", least=0)
+
+    init: str = setting("", "Fine-tuning", "weights to start from: a safetensors file, run, hub folder, or pretrained")
+    freeze: str = setting("", "Fine-tuning", "parts that stay as --init brought them: body, or names as in stem,layer?")
 
     size: int = setting(0, "Data", "resize images to SIZE x SIZE (0: as they are)", least=0)
     validation: float = setting(0.1, "Data", "fraction of the training images held out for validation", least=0)
@@ -37,7 +43,7 @@ class RunConfig:
 
     epochs: int = setting(150, "Optimisation", "passes over the training images", least=1)
     batch_size: int = setting(512, "Optimisation", "images per step; a last partial batch is dropped", least=1)
-    lr: float = setting(0.1, "Optimisation", "peak learning rate", least=0)
+    lr: float = setting(0.1, "Optimisation", "peak learning rate; with --init a tenth of the preset's", least=0)
     momentum: float = setting(0.9, "Optimisation", "Nesterov momentum of SGD", least=0)
     weight_decay: float = setting(5e-4, "Optimisation", "weight decay", least=0)
     schedule: str = setting(
@@ -81,6 +87,8 @@ class RunConfig:
             value = coerce(getattr(self, spec.name), hints[spec.name], spec.name)
             object.__setattr__(self, spec.name, value)
             check(spec.name, value, spec.metadata["choices"], spec.metadata["least"])
+        if self.freeze and not self.init:
+            raise UserError("freeze keeps weights as init brought them: give init as well.")
         if self.validation >= 1:
             raise UserError(f"validation must be a fraction below 1, not {self.validation}.")
         if not 0 <= self.label_smoothing < 1 or self.momentum >= 1 or self.warmup > 1:
@@ -99,7 +107,11 @@ class RunConfig:
                 raise unknown_name("setting", key, [*known, "preset"])
         if "data" not in values:
             raise UserError("Which data? Name it, as in `dign train cifar10`, or set `data` in the configuration file.")
-        return cls(**{**PRESETS[preset], **values})
+        values = _with_model_of_init(values)
+        defaults = dict(PRESETS[preset])
+        if values.get("init"):
+            defaults["lr"] = round(defaults.get("lr", cls.lr) * FINE_TUNING_RATE, 12)
+        return cls(**{**defaults, **values})
 
     def to_toml(self) -> str:
         """The resolved configuration; `read_toml` takes it back."""
@@ -111,6 +123,9 @@ class RunConfig:
             lines += [f"{key} = {_toml_value(value)}" for key, value in table.items() if value is not None]
         return "\n".join(lines) + "\n"
 
+
+FINE_TUNING_RATE = 0.1
+"""The share of a preset's learning rate that is the default with `init`: trained weights want smaller steps."""
 
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {},
@@ -138,6 +153,21 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 """Named starting points: the published recipe, one for a CPU, and one for the embedded digits."""
+
+
+def _with_model_of_init(values: dict[str, Any]) -> dict[str, Any]:
+    """`model = "hub:DIR"` is that folder's architecture with `init = DIR`; `init` alone brings its architecture too."""
+    if str(values.get("model", "")).startswith(HUB_PREFIX):
+        values = {"init": values["model"], **values}
+        return {**values, "model": read_hub_config(hub_folder(values["model"]))["model"]}
+    folder = hub_folder(values.get("init") or ".")
+    if not values.get("init") or "model" in values or not folder.is_dir():
+        return values
+    if is_hub_folder(folder):
+        return {**values, "model": read_hub_config(folder)["model"]}
+    if (folder / "config.toml").is_file():
+        return {**values, "model": read_toml(folder / "config.toml").get("model", RunConfig.model)}
+    return values
 
 
 def read_toml(path: Path | str) -> dict[str, Any]:

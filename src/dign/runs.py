@@ -99,8 +99,13 @@ def load_run(path: Path | str) -> Run:
     return Run(path, config, info)
 
 
-def create_run(path: Path | str, config: RunConfig, data: DataSet, mean: list[float], std: list[float]) -> Run:
-    """Make a run folder with its resolved configuration; a folder that exists already is never written over."""
+def create_run(
+    path: Path | str, config: RunConfig, data: DataSet, mean: list[float], std: list[float], **facts: Any
+) -> Run:
+    """Make a run folder with its resolved configuration; a folder that exists already is never written over.
+
+    `facts` are further entries of `run.json`.
+    """
     path = Path(path)
     if path.exists() and (not path.is_dir() or any(child.name != ".lock" for child in path.iterdir())):
         raise UserError(
@@ -118,6 +123,7 @@ def create_run(path: Path | str, config: RunConfig, data: DataSet, mean: list[fl
         "started": now(),
         "versions": versions(),
         "machine": {"threads": torch.get_num_threads(), "system": platform.platform()},
+        **facts,
     }
     write_json(path / "run.json", info)
     write_text(path / "config.toml", config.to_toml())

@@ -22,6 +22,7 @@ from dign.data.base import DataSet, Split
 from dign.devices import as_float, make_fabric
 from dign.errors import UserError
 from dign.files import write_json
+from dign.finetune import Start, freeze, starting_weights
 from dign.methods.base import Method
 from dign.models import build, channel_statistics
 from dign.monitor import Monitor
@@ -47,11 +48,21 @@ def train(config: RunConfig, out: Path | str, *, quiet: bool = False) -> Run:
     make_fabric(config.device, config.precision)
     data = load_data(config)
     with torch.device("meta"):
-        build(config.model, classes=len(data.classes), image_size=data.image_size)
+        model = build(config.model, classes=len(data.classes), image_size=data.image_size)
+    freeze(model, config.freeze)
+    start = starting_weights(config, model)
     with locked(out):
-        mean, std = channel_statistics(data.train.images)
-        run = create_run(out, config, data, mean, std)
-        return _Training(run, data).fit(quiet=quiet)
+        mean, std = (start and start.normalization) or channel_statistics(data.train.images)
+        init = {"init": {"sha256": start.digest, "fresh": start.fresh}} if start else {}
+        run = create_run(out, config, data, mean, std, notes=_notes(start), **init)
+        return _Training(run, data, start).fit(quiet=quiet)
+
+
+def _notes(start: Start | None) -> list[str]:
+    """What a person should know before the first step."""
+    if start is None or not start.fresh:
+        return []
+    return [f"The classifier head starts fresh, since --init has none of its shape: {', '.join(start.fresh)}."]
 
 
 def resume(path: Path | str, *, quiet: bool = False) -> Run:
@@ -82,7 +93,7 @@ class _Step:
 class _Training:
     """The parts of a run in memory."""
 
-    def __init__(self, run: Run, data: DataSet) -> None:
+    def __init__(self, run: Run, data: DataSet, start: Start | None = None) -> None:
         config = run.config
         self.run, self.config, self.data = run, config, data
         self.method: Method = run.method()
@@ -99,13 +110,14 @@ class _Training:
         self.total = config.epochs * self.steps_per_epoch
         self.pending: list[_Step] = []
         self.seconds_before = 0.0
-        self._place_on_device()
+        self._place_on_device(start)
 
-    def _place_on_device(self) -> None:
+    def _place_on_device(self, start: Start | None) -> None:
         config = self.config
         self.fabric = make_fabric(config.device, config.precision)
         self.device = self.fabric.device
-        self.model = self.run.untrained_model()
+        self.model = self._initial_model(start)
+        self.frozen_norms = freeze(self.model, config.freeze)
         if config.channels_last:
             self.model = self.model.to(memory_format=torch.channels_last)
         optimizer = torch.optim.SGD(
@@ -120,6 +132,23 @@ class _Training:
         self.images = self.data.train.images.to(self.device)
         self.labels = self.data.train.labels.to(self.device)
 
+    def _initial_model(self, start: Start | None) -> nn.Module:
+        """The model before the first step; a checkpoint, where there is one, replaces all of it later."""
+        model = self.run.untrained_model()
+        if not self.config.init or self.run.checkpoint.exists():
+            return model
+        start = start or starting_weights(self.config, model)
+        if start.digest != self.run.info["init"]["sha256"]:
+            raise UserError(f"{self.config.init} holds other weights than when the run began: start a new run.")
+        start.load_into(model)
+        return model
+
+    def _train_mode(self) -> None:
+        """Training mode, but for the batch norms of frozen parts, whose statistics are frozen as well."""
+        self.wrapped.train()
+        for norm in self.frozen_norms:
+            norm.eval()
+
     def fit(self, *, quiet: bool) -> Run:
         first = self._restore()
         monitor = Monitor(
@@ -131,8 +160,10 @@ class _Training:
             quiet=quiet,
         )
         saved = self.clock = time.monotonic()
-        self.wrapped.train()
+        self._train_mode()
         with monitor, _interruptible() as interrupted:
+            for note in self.run.info.get("notes", ()):
+                monitor.say(note)
             for step in range(first, self.total):
                 self._step(step)
                 done = step + 1
@@ -211,7 +242,7 @@ class _Training:
     def _validate(self, monitor: Monitor, done: int, epoch: int) -> None:
         self._record(monitor, done, epoch)
         scores = validate(self.wrapped, self.method, self.data.validation, self.device, seed=self.config.seed)
-        self.wrapped.train()
+        self._train_mode()
         monitor.validated(done, epoch, scores)
         if self.config.keep == "best" and scores["accuracy"] > self._best_accuracy():
             save_weights(self.run.path / "best.safetensors", self.model)

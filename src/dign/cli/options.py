@@ -26,7 +26,7 @@ def config_options(complete: Mapping[str, Mapping[str, str]]) -> list[click.Opti
             continue
         kind, choices = hints[spec.name], spec.metadata["choices"]
         flag = "--" + spec.name.replace("_", "-")
-        default = "" if spec.default is MISSING else f"  [default: {_shown(spec.default)}]"
+        default = "" if spec.default in (MISSING, "") else f"  [default: {_shown(spec.default)}]"
         option = click.Option(
             [f"{flag}/--no-{flag[2:]}" if kind is bool else flag],
             type=click.Choice(choices) if choices else None if kind is bool else _KINDS[kind],

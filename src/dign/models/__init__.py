@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -46,13 +47,19 @@ def build(
     return nn.Sequential(Normalize(mean, std), body)
 
 
-def _timm_model(name: str, classes: int) -> nn.Module:
+def import_timm(wanted: str) -> Any:
+    """The timm library, or an error that says what it was `wanted` for."""
     try:
         import timm
     except (ImportError, RuntimeError) as error:
         raise UserError(
-            f"timm:{name} needs the timm library, which cannot be imported here ({error}): pip install 'dign[timm]'."
+            f"{wanted} needs the timm library, which cannot be imported here ({error}): pip install 'dign[timm]'."
         ) from error
+    return timm
+
+
+def _timm_model(name: str, classes: int) -> nn.Module:
+    timm = import_timm(f"timm:{name}")
     if name not in timm.list_models():
         raise unknown_name("timm model", name, timm.list_models())
     return timm.create_model(name, num_classes=classes)
@@ -63,4 +70,4 @@ def count_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
-__all__ = ["MODELS", "Normalize", "build", "channel_statistics", "count_parameters"]
+__all__ = ["MODELS", "Normalize", "build", "channel_statistics", "count_parameters", "import_timm"]
