@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 import shutil
 import time
 import traceback
@@ -206,7 +208,9 @@ class _Progress:
         if self.stage == "training":
             self.fraction = trained_fraction(self.folder)
         with suppress(OSError):
-            write_json(self.path, {"stage": self.stage, "fraction": round(self.fraction, 4), "time": time.time()})
+            where = {"pid": os.getpid(), "host": platform.node()}
+            done = {"stage": self.stage, "fraction": round(self.fraction, 4), "time": time.time()}
+            write_json(self.path, {**done, **where})
 
 
 def trained_fraction(folder: Path) -> float:

@@ -32,10 +32,15 @@ def _noise(score: str) -> Callable[[Mapping[str, Any]], float | None]:
     return lambda summary: (summary["calibration"]["noise"] or {}).get(score)
 
 
+def _mca(summary: Mapping[str, Any]) -> float | None:
+    """Of noise alone it would be mCA-N again."""
+    return None if set(summary["families"]) == {"noise"} else summary["mca"]
+
+
 MEASURES = (
     Measure("mca_n", "mCA-N (%)", True, lambda summary: summary["mca_n"]),
     Measure("clean_accuracy", "clean accuracy (%)", True, lambda summary: summary["clean_accuracy"]),
-    Measure("mca", "mCA (%)", True, lambda summary: summary["mca"]),
+    Measure("mca", "mCA (%)", True, _mca),
     Measure("ece_n", "ECE-N (%)", False, _noise("ece")),
 )
 """The first that was measured decides which settings are called best."""

@@ -98,7 +98,9 @@ def scores(summary: Mapping[str, Any] | None) -> str:
     """A run's results in a few words."""
     parts = []
     with suppress(KeyError, TypeError):
-        parts = [("clean", summary["clean_accuracy"]), ("mCA-N", summary["mca_n"]), ("mCA", summary["mca"])]
+        parts = [("clean", summary["clean_accuracy"]), ("mCA-N", summary["mca_n"])]
+        if set(summary["families"]) != {"noise"}:  # of noise alone it is mCA-N again
+            parts.append(("mCA", summary["mca"]))
         noise = summary["calibration"]["noise"]
         parts.append(("ECE-N", noise["ece"] if noise else None))
     return ", ".join(f"{name} {value:.1f} %" for name, value in parts if value is not None)

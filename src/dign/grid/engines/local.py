@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, BinaryIO
 
@@ -80,9 +81,11 @@ class LocalEngine:
             stderr=log,
             env=self._environment(slot),
             start_new_session=True,  # Ctrl-C is for the grid, which then stops its jobs
+            bufsize=0,
         )
-        process.stdin.write(json.dumps(asdict(job)).encode() + b"\n")
-        process.stdin.flush()  # and stays open: its closing tells the worker that the grid is gone
+        with suppress(BrokenPipeError):  # it is dead already, which is noticed when it is looked at
+            process.stdin.write(json.dumps(asdict(job)).encode() + b"\n")
+        # Its standard input stays open: that it closes tells a worker that the grid is gone.
         return _Child(job, slot, process, log, tries)
 
     def _environment(self, slot: int) -> dict[str, str]:

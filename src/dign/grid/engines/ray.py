@@ -94,9 +94,8 @@ class RayEngine:
     def stop(self) -> None:
         for task in self._names:
             self.ray.cancel(task)  # arrives as Ctrl-C would: the run saves where it is
-        self.ray.wait(
-            list(self._names), num_returns=max(1, len(self._names)), timeout=PATIENCE
-        ) if self._names else None
+        if self._names:
+            self.ray.wait(list(self._names), num_returns=len(self._names), timeout=PATIENCE)
         self._names.clear()
 
     def close(self) -> None:
@@ -109,10 +108,11 @@ def _connect(address: str | None) -> Any:
         import ray
     except ImportError as error:
         raise UserError("--engine ray needs Ray: pip install 'dign[ray]'.") from error
-    options = {} if address or os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    options = {"include_dashboard": False} if address == "local" else {}
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", **options)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise UserError(f"No connection to the Ray cluster {address or 'here'}: {reason}") from error
+        raise UserError(f"No connection to the Ray cluster '{address}': {reason}") from error
     return ray

@@ -1,0 +1,114 @@
+"""Cost and time of a grid, worked out by hand."""
+
+import time
+
+import pytest
+
+from dign.errors import UserError
+from dign.grid.estimate import (
+    Expected,
+    expected_of,
+    expected_times,
+    extent_of,
+    makespan,
+    standard_equivalents,
+    time_left,
+)
+from dign.grid.measure import Extent, Speed, measure_speed, seconds_per_image
+from dign.grid.plan import make_plan
+from dign.grid.state import Stage, State
+from dign.grid.view import duration
+
+
+def test_cost_is_counted_in_standard_trainings():
+    plan = make_plan({"data": "cifar10", "method": ["standard", "rse", "dign", "dign+augmix"]})
+    assert [standard_equivalents(run.config) for run in plan.runs] == [1, 1, 4, 6]
+
+
+def test_time_of_a_run_follows_from_its_parts():
+    (run,) = make_plan({"data": "cifar10", "epochs": 3, "evaluate": {"only": "noise", "severity": [1, 2]}}).runs
+    expected = expected_of(run, Extent(1100, 100, (32, 32), 10), Speed(step=0.5, predict=0.01, corrupt=0.02))
+    assert expected.training == 3 * 2 * 512 * 0.5, "the last partial batch of 512 is dropped"
+    assert expected.evaluation == pytest.approx(100 * (9 * 0.01 + 2 * 0.02))
+    assert expected.left(Stage.BEGUN, 0.25) == pytest.approx(0.75 * 1536 + 13)
+    assert expected.left(Stage.TRAINED, 0.0) == pytest.approx(13)
+    assert expected.left(Stage.DONE, 1.0) == 0
+
+
+def test_workers_take_the_next_run_as_soon_as_they_are_free():
+    assert makespan([3, 3, 3], 1) == 9
+    assert makespan([4, 1, 1, 1], 2) == 4
+    assert makespan([1, 1, 1, 4], 2) == 5, "the long one comes last"
+    assert makespan([], 2) == 0
+
+
+def test_what_is_done_takes_no_time_and_what_is_unknown_stays_unknown():
+    runs = make_plan({"data": "cifar10", "seed": [0, 1]}).runs
+    states = {runs[0].name: State(Stage.DONE), runs[1].name: State(Stage.NEW)}
+    assert time_left(runs, states, {}, {runs[1].name: Expected(10, 5)}, 2) == 15
+    assert time_left(runs, states, {}, {runs[1].name: "no data"}, 2) is None
+
+
+def test_data_that_is_not_here_is_planned_by_its_known_extent():
+    (run,) = make_plan({"data": "tiny-imagenet", "validation": 0.1}).runs
+    assert extent_of(run.config) == Extent(90_000, 10_000, (64, 64), 200)
+
+
+def test_each_kind_of_run_is_measured_once():
+    plan = make_plan(
+        {"data": "cifar10", "method": ["standard", "dign"], "seed": [0, 1], "lr": [0.1, 0.2],
+         "settings": {"dign": {"samples": [1, 3], "weight": [1, 2]}}}
+    )  # fmt: skip
+    calls = []
+
+    def measure(function, config, *others):
+        calls.append((config.method, config.settings.get("dign", {}).get("samples")))
+        return Speed(1, 1, 1)
+
+    expected = expected_times(plan.runs, measure)
+    assert calls == [("standard", None), ("dign", 1), ("dign", 3)]
+    assert len(expected) == len(plan.runs) == 4 + 16
+
+
+def test_a_measurement_that_fails_gives_a_sentence():
+    def measure(*arguments):
+        raise UserError("There is no CUDA device here.")
+
+    (run,) = make_plan({"data": "cifar10"}).runs
+    assert expected_times([run], measure) == {run.name: "There is no CUDA device here."}
+
+
+def test_time_per_image_is_found_with_growing_batches():
+    seen = []
+
+    def sleep(images):
+        seen.append(len(images))
+        time.sleep(0.02 * len(images))
+
+    assert seconds_per_image(sleep, lambda count: _Batch(count), 500) == pytest.approx(0.02, rel=0.5)
+    assert seen == [2, 2, 4, 8, 16]
+
+
+class _Batch:
+    is_cuda = False
+
+    def __init__(self, count):
+        self.count = count
+
+    def __len__(self):
+        return self.count
+
+
+def test_a_real_measurement_gives_positive_times(small):
+    (run,) = small(method="dign").runs
+    speed = measure_speed(run.config, Extent(64, 64, (8, 8), 10), ("shot_noise",), None)
+    assert min(speed.step, speed.predict, speed.corrupt) > 0
+    assert speed.step > speed.predict
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0 s"), (99, "99 s"), (600, "10 min"), (7200, "2.0 h"), (40 * 3600, "40 h"), (5 * 86400, "5.0 days")],
+)
+def test_times_are_written_for_people(seconds, text):
+    assert duration(seconds) == text

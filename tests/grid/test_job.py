@@ -1,0 +1,184 @@
+"""One run of a grid: done once, taken up where it was, told in one sentence when it fails."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import dign.train
+from dign.errors import UserError
+from dign.grid.drive import states_of
+from dign.grid.job import BUSY, DONE, FAILED, INTERRUPTED, Job, perform, pin_threads
+from dign.grid.plan import PlannedRun
+from dign.grid.state import Stage
+from dign.report.load import find_run_folders, load_runs
+from dign.runs import load_run, locked
+
+
+def job_of(plan, out, number=0):
+    return Job.of(plan.runs[number], out, threads=1)
+
+
+def stage(plan, out):
+    return states_of(plan.runs, out)[plan.runs[0].name].stage
+
+
+def assert_same_weights(a, b):
+    first, second = (load_file(Path(path) / "model.safetensors") for path in (a, b))
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory, small):
+    out = tmp_path_factory.mktemp("grid")
+    plan = small()
+    return plan, out, perform(job_of(plan, out))
+
+
+@pytest.fixture
+def interrupt_at_step(monkeypatch):
+    """Send the process SIGTERM after some step of training, as an engine does that is stopped."""
+    original = dign.train._Training._step
+
+    def at(number):
+        def step(self, done):
+            original(self, done)
+            if done + 1 == number:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        monkeypatch.setattr(dign.train._Training, "_step", step)
+        return monkeypatch
+
+    return at
+
+
+def test_a_run_ends_as_an_ordinary_evaluated_folder(undisturbed):
+    plan, out, outcome = undisturbed
+    assert outcome.state == DONE and outcome.error is None
+    folder = out / plan.runs[0].name
+    assert load_run(folder).finished
+    results = json.loads((folder / "results.json").read_text())
+    assert results["corruptions"].keys() == {"shot_noise"}
+    assert outcome.summary == results["summary"]
+    assert find_run_folders(out) == [folder], "what the grid keeps beside it is not taken for a run"
+    assert [run.name for run in load_runs([out])[0]] == [plan.runs[0].name]
+
+
+def test_a_finished_run_is_never_run_again(undisturbed):
+    plan, out, first = undisturbed
+    files = [path for path in (out / plan.runs[0].name).iterdir() if path.is_file()]
+    before = {path: path.stat().st_mtime_ns for path in files}
+    again = perform(job_of(plan, out))
+    assert again.state == DONE and again.summary == first.summary
+    assert {path: path.stat().st_mtime_ns for path in files} == before
+    assert stage(plan, out) is Stage.DONE
+
+
+def test_threads_are_recorded_and_kept_when_a_run_goes_on(undisturbed):
+    plan, out, _ = undisturbed
+    folder = out / plan.runs[0].name
+    assert load_run(folder).info["machine"]["threads"] == 1
+    assert pin_threads(folder, 2) == 1
+    assert torch.get_num_threads() == 1
+    assert pin_threads(folder / "nothing", 2) == 2
+
+
+def test_an_interrupted_run_goes_on_to_the_same_weights(undisturbed, tmp_path, interrupt_at_step):
+    plan, out, first = undisturbed
+    patched = interrupt_at_step(7)
+    stopped = perform(job_of(plan, tmp_path))
+    assert stopped.state == INTERRUPTED and "step 7 of 20" in stopped.error
+    assert stage(plan, tmp_path) is Stage.BEGUN
+    patched.undo()
+    assert perform(job_of(plan, tmp_path)).summary == first.summary
+    assert_same_weights(out / plan.runs[0].name, tmp_path / plan.runs[0].name)
+
+
+def test_other_conditions_evaluate_again_without_training_again(undisturbed, small, tmp_path):
+    plan, out, _ = undisturbed
+    changed = small(evaluate={"only": "shot_noise", "severity": [3, 4]})
+    assert stage(changed, out) is Stage.TRAINED
+    other_seed = small(evaluate={"only": "shot_noise", "severity": 3, "seed": 1})
+    assert stage(other_seed, out) is Stage.TRAINED
+    weights = out / plan.runs[0].name / "model.safetensors"
+    before = weights.stat().st_mtime_ns
+    assert perform(job_of(changed, out)).state == DONE
+    assert stage(changed, out) is Stage.DONE and stage(plan, out) is Stage.TRAINED
+    assert weights.stat().st_mtime_ns == before
+    assert perform(job_of(plan, out)).state == DONE
+
+
+def test_a_folder_with_another_run_is_refused_before_anything_starts(undisturbed, small):
+    _, out, _ = undisturbed
+    with pytest.raises(UserError, match="holds a run with epochs 2, not 3: choose another --out"):
+        states_of(small(epochs=3).runs, out)
+    assert perform(job_of(small(epochs=3), out)).state == FAILED
+    assert stage(small(device="cpu", checkpoint_seconds=9), out) is Stage.DONE, "what does not change the outcome"
+
+
+def test_a_run_that_another_process_works_on_is_left_alone(undisturbed):
+    plan, out, _ = undisturbed
+    with locked(out / ".grid" / plan.runs[0].name):
+        assert perform(job_of(plan, out)).state == BUSY
+
+
+def test_a_folder_that_was_only_begun_to_be_made_is_made_anew(undisturbed, tmp_path):
+    plan, _, first = undisturbed
+    folder = tmp_path / plan.runs[0].name
+    folder.mkdir()
+    (folder / "run.json").write_text("{}")
+    (folder / ".config.toml.partial").write_text("da")
+    assert perform(job_of(plan, tmp_path)).summary == first.summary
+
+
+def test_a_folder_with_things_of_a_person_is_not_written_over(small, tmp_path):
+    plan = small()
+    folder = tmp_path / plan.runs[0].name
+    folder.mkdir()
+    (folder / "precious.txt").write_text("mine")
+    outcome = perform(job_of(plan, tmp_path))
+    assert outcome.state == FAILED and "exists already" in outcome.error
+    assert (folder / "precious.txt").read_text() == "mine"
+
+
+def test_a_failure_is_one_sentence_and_its_traceback_is_in_the_log(small, tmp_path, monkeypatch):
+    def broken(*arguments, **options):
+        raise RuntimeError("the moon\nis full")
+
+    monkeypatch.setattr(dign.train, "train", broken)
+    plan = small()
+    outcome = perform(job_of(plan, tmp_path))
+    assert outcome.state == FAILED
+    assert outcome.error == f"RuntimeError: the moon (details: {tmp_path / '.grid' / plan.runs[0].name / 'log.txt'})"
+    assert "Traceback" in (tmp_path / ".grid" / plan.runs[0].name / "log.txt").read_text()
+
+
+def test_a_job_survives_json(small):
+    plan = small(method="augmix", settings={"augmix": {"operations": ["rotate"]}}, evaluate={"only": ["noise", "fog"]})
+    job = job_of(plan, "runs")
+    back = Job(**json.loads(json.dumps(job.__dict__))).run
+    assert isinstance(back, PlannedRun)
+    assert back.config == plan.runs[0].config and back.evaluation == plan.runs[0].evaluation
+
+
+def test_results_land_at_a_url_and_a_run_goes_on_from_there(undisturbed, tmp_path, interrupt_at_step):
+    """file:// goes the way of any other fsspec URL: a scratch folder that is fetched and sent off."""
+    plan, out, first = undisturbed
+    url = f"file://{tmp_path}/results"
+    patched = interrupt_at_step(11)
+    assert perform(job_of(plan, url)).state == INTERRUPTED
+    assert stage(plan, url) is Stage.BEGUN
+    assert (tmp_path / "results" / plan.runs[0].name / "checkpoint.safetensors").exists()
+    patched.undo()
+    outcome = perform(job_of(plan, url))
+    assert outcome.summary == first.summary
+    assert stage(plan, url) is Stage.DONE
+    arrived = tmp_path / "results" / plan.runs[0].name
+    assert_same_weights(out / plan.runs[0].name, arrived)
+    left = {path.name for path in arrived.iterdir() if path.name != "tensorboard"}
+    assert left == {"config.toml", "run.json", "metrics.jsonl", "model.safetensors", "results.json"}
