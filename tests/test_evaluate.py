@@ -11,10 +11,10 @@ from PIL import Image
 from torch import nn
 
 from dign.config import RunConfig
-from dign.corruptions import corrupt
+from dign.corruptions import corrupt, write_benchmark
 from dign.data.base import Split
 from dign.errors import UserError
-from dign.evaluate import Conditions, chosen_corruptions, evaluate, evaluate_run
+from dign.evaluate import Conditions, benchmark_for, chosen_corruptions, evaluate, evaluate_run
 from dign.metrics import Calibration
 from dign.train import train
 
@@ -122,6 +122,28 @@ def test_wrong_conditions_are_named():
     with pytest.raises(UserError, match="Did you mean 'weather'"):
         chosen_corruptions(["wether"])
     assert chosen_corruptions(["noise", "fog", "shot_noise"])[-1] == "fog"
+
+
+def test_a_benchmark_folder_gives_the_results_of_corruptions_made_on_the_fly(run, tmp_path):
+    test = run.data().test
+    how = {"classes": run.classes, "names": ("fog", "shot_noise"), "severities": (1, 5), "profile": "imagenet"}
+    write_benchmark(test.images, test.labels, tmp_path / "digits-c", **how)
+    benchmark = benchmark_for(run, tmp_path / "digits-c", (), (1, 5))
+    fly = Conditions(corruptions=("shot_noise", "fog"), severities=(1, 5), profile="imagenet")
+    stored, made = evaluate_run(run, benchmark, device="cpu"), evaluate_run(run, fly, device="cpu")
+    assert stored["corruptions"] == made["corruptions"] and stored["summary"] == made["summary"]
+    assert stored["evaluation"]["benchmark"] == "digits-c" and made["evaluation"]["benchmark"] is None
+
+
+def test_a_benchmark_of_another_data_set_is_refused(run, tmp_path):
+    test = run.data().test
+    how = {"classes": run.classes, "names": ("fog",), "severities": (1,)}
+    write_benchmark(test.images, test.labels.flip(0), tmp_path / "other", **how)
+    with pytest.raises(UserError, match="another data set"):
+        benchmark_for(run, tmp_path / "other", (), (1,))
+    write_benchmark(test.images.repeat(1, 1, 2, 2), test.labels, tmp_path / "larger", **how)
+    with pytest.raises(UserError, match=r"\(16, 16\) pixels"):
+        benchmark_for(run, tmp_path / "larger", (), (1,))
 
 
 def test_examples_show_what_the_model_saw_and_said(run):
