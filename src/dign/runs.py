@@ -21,11 +21,13 @@ from torch import nn
 from dign.checkpoints import load_weights
 from dign.config import RunConfig, read_toml
 from dign.data.base import DataSet
+from dign.data.names import FOLDER_PREFIX
 from dign.errors import UserError
 from dign.files import write_json, write_text
 from dign.methods.base import Method
 from dign.methods.make import make_method, settings_of
 from dign.models import build
+from dign.own_images import unset_noise_levels, with_noise_levels
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,11 @@ def locked(path: Path | str) -> Iterator[None]:
 
 
 def method_of(config: RunConfig) -> Method:
-    return make_method(config.method, config.settings, data=config.data, label_smoothing=config.label_smoothing)
+    """The method of a configuration; on a person's own images a noise level that is not set follows their size."""
+    settings = config.settings
+    if config.data.startswith(FOLDER_PREFIX) and unset_noise_levels(config):
+        settings = with_noise_levels(config, config.size or min(load_data(config).image_size))
+    return make_method(config.method, settings, data=config.data, label_smoothing=config.label_smoothing)
 
 
 def load_data(config: RunConfig) -> DataSet:

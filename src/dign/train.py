@@ -26,6 +26,7 @@ from dign.finetune import Start, freeze, starting_weights
 from dign.methods.base import Method
 from dign.models import build, channel_statistics
 from dign.monitor import Monitor
+from dign.own_images import advice
 from dign.runs import Run, create_run, load_data, load_run, locked, method_of, now
 from dign.schedules import learning_rate
 from dign.seeds import make_generator
@@ -54,15 +55,20 @@ def train(config: RunConfig, out: Path | str, *, quiet: bool = False) -> Run:
     with locked(out):
         mean, std = (start and start.normalization) or channel_statistics(data.train.images)
         init = {"init": {"sha256": start.digest, "fresh": start.fresh}} if start else {}
-        run = create_run(out, config, data, mean, std, notes=_notes(start), **init)
+        notes = [*advice(data, config.epochs * _steps_per_epoch(config, data)), *_about(start)]
+        run = create_run(out, config, data, mean, std, notes=notes, **init)
         return _Training(run, data, start).fit(quiet=quiet)
 
 
-def _notes(start: Start | None) -> list[str]:
-    """What a person should know before the first step."""
+def _about(start: Start | None) -> list[str]:
     if start is None or not start.fresh:
         return []
     return [f"The classifier head starts fresh, since --init has none of its shape: {', '.join(start.fresh)}."]
+
+
+def _steps_per_epoch(config: RunConfig, data: DataSet) -> int:
+    """A last partial batch is dropped, but a data set smaller than a batch is one."""
+    return max(1, len(data.train) // config.batch_size)
 
 
 def resume(path: Path | str, *, quiet: bool = False) -> Run:
@@ -106,7 +112,7 @@ class _Training:
             saturation=config.jitter,
         )
         self.batch_size = min(config.batch_size, len(data.train))
-        self.steps_per_epoch = len(data.train) // self.batch_size
+        self.steps_per_epoch = _steps_per_epoch(config, data)
         self.total = config.epochs * self.steps_per_epoch
         self.pending: list[_Step] = []
         self.seconds_before = 0.0
