@@ -28,30 +28,48 @@ PANEL_LABELS = {
 
 
 def landscape_figure(result: dict[str, Any]) -> Figure:
-    """Four panels against the radius, one line per model with a 95 % band over images, from `landscape.json`."""
+    """Four panels against the radius, from `landscape.json`.
+
+    A run by itself is a line with a 95 % band over images. Runs of one group (see `line_looks`) are thin lines with
+    their mean in bold: their spread over seeds takes the place of the bands.
+    """
     figure = Figure(figsize=(8.6, 6.4), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True)
     looks = line_looks(result["models"])
+    radii = result["settings"]["radii"]
+    order = sorted(range(len(radii)), key=radii.__getitem__)
+    x = [radii[i] for i in order]
     for axes, (name, label) in zip(panels.flat, PANEL_LABELS.items(), strict=True):
-        for model, look in zip(result["models"], looks, strict=True):
-            _panel_line(axes, result["settings"]["radii"], model["panels"][name], look)
+        curves = [[model["panels"][name][part] for model in result["models"]] for part in ("mean", "standard_error")]
+        means, errors = ([[curve[i] for i in order] for curve in part] for part in curves)
+        _panel(axes, x, means, errors, looks)
         axes.set_ylabel(label)
         _quiet(axes)
-        axes.set_ylim(bottom=0, top=100 if name == "accuracy" else None)
+        lowest = min(min(mean) for mean in means)
+        axes.set_ylim(*((max(0, 10 * math.floor(lowest / 10 - 0.5)), 101) if name == "accuracy" else (0, None)))
     for axes in panels[1]:
         axes.set_xlabel(r"radius $\epsilon$ of the random perturbation ($\ell_2$)")
     _legend(figure, panels[0, 0])
     return figure
 
 
-def _panel_line(axes: Axes, radii: Sequence[float], panel: dict[str, list[float]], look: dict[str, Any]) -> None:
-    order = sorted(range(len(radii)), key=radii.__getitem__)
-    x = [radii[i] for i in order]
-    mean = [panel["mean"][i] for i in order]
-    half = [Z_95 * panel["standard_error"][i] for i in order]
-    axes.plot(x, mean, marker="o", markersize=3, **look)
-    low, high = ([m + sign * h for m, h in zip(mean, half, strict=True)] for sign in (-1, 1))
-    axes.fill_between(x, low, high, color=look["color"], alpha=0.15, linewidth=0)
+def _panel(axes: Axes, x: list[float], means: list[list[float]], errors: list[list[float]], looks: list[dict]) -> None:
+    for first, look in enumerate(looks):
+        if look["label"] is None:
+            continue
+        members = [i for i, other in enumerate(looks) if other["color"] == look["color"]]
+        if len(members) == 1:
+            axes.plot(x, means[first], marker="o", markersize=3, **look)
+            low, high = (
+                [m + sign * Z_95 * e for m, e in zip(means[first], errors[first], strict=True)] for sign in (-1, 1)
+            )
+            axes.fill_between(x, low, high, color=look["color"], alpha=0.15, linewidth=0)
+            continue
+        for member in members:
+            axes.plot(x, means[member], color=look["color"], linewidth=0.7, alpha=0.5)
+        columns = zip(*(means[member] for member in members), strict=True)
+        mean = [sum(column) / len(members) for column in columns]
+        axes.plot(x, mean, marker="o", markersize=3, **{**look, "linewidth": 2})
 
 
 def theory_figure(result: dict[str, Any]) -> Figure:
