@@ -40,7 +40,8 @@ def distance(ours, theirs):
 @pytest.mark.parametrize("size", SIZES)
 def test_autocontrast_is_pil_s_within_a_level(size):
     images = photographs(size)
-    assert distance(autocontrast(images), through_pil(images, ImageOps.autocontrast)).max() <= 1
+    off = distance(autocontrast(images), through_pil(images, ImageOps.autocontrast))
+    assert off.max() <= 1 and (off == 0).float().mean() > 0.998
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -101,7 +102,7 @@ def assert_close_but_for_the_border(ours, theirs):
     """Within one level, but where a source position falls on the image's very edge (in or out is rounding)."""
     off = distance(ours, theirs) > 1
     assert off.float().mean() < 1e-4, f"{off.float().mean():.1e} of all values differ by more than a level"
-    assert (distance(ours, theirs) == 0).float().mean() > 0.99
+    assert (distance(ours, theirs) == 0).float().mean() > 0.998
 
 
 def test_a_wave_has_the_given_strength_frequency_and_signs():
