@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 import torch
@@ -60,7 +62,13 @@ def load_state(path: Path, model: nn.Module, optimizer: Optimizer) -> dict[str, 
 def _save(path: Path, tensors: dict[str, Tensor], metadata: dict[str, object]) -> None:
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replacing(path) as partial:
-        save_file(plain, partial, metadata={key: str(value) for key, value in metadata.items()})
+        try:
+            save_file(plain, partial, metadata={key: str(value) for key, value in metadata.items()})
+        except SafetensorError as error:  # a full disk comes wrapped up: say it as any other writer would
+            number = re.search(r"os error (\d+)", str(error))
+            if number is None:
+                raise
+            raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -18,7 +18,7 @@ def log_probabilities(logits: Tensor) -> Tensor:
 def kl(log_p: Tensor, log_q: Tensor) -> Tensor:
     """D(p ‖ q) = sum_c p_c (log p_c - log q_c), shape (..., C) to (...).
 
-    Gradients flow through both arguments, as in equation (7) of the paper.
+    Gradients flow through both arguments, as in equation (6) of the paper.
 
     >>> p = torch.tensor([[0.5, 0.5]]).log()
     >>> q = torch.tensor([[0.25, 0.75]]).log()

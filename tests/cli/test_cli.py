@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from dign import checkpoints
 from dign.cli import VERBS, main
 from dign.cli.severities import parse_severities
 from dign.cli.train import resolve
@@ -138,6 +139,25 @@ def test_a_full_disk_is_named_as_such(dign, tmp_path, monkeypatch):
     monkeypatch.setattr("dign.runs.write_text", no_space)
     code, _, err = dign("train", "digits", *QUICK, "--out", tmp_path / "run")
     assert code == 2 and "The disk is full" in err
+
+
+def test_a_disk_that_fills_up_while_training_leaves_the_last_checkpoint(dign, tmp_path, monkeypatch):
+    real, written = checkpoints.save_file, []
+
+    def first_then_full(tensors, path, metadata):
+        if written:
+            path.write_bytes(b"half")
+            raise checkpoints.SafetensorError("I/O error: No space left on device (os error 28)")
+        written.append(real(tensors, path, metadata))
+
+    monkeypatch.setattr(checkpoints, "save_file", first_then_full)
+    run = tmp_path / "run"
+    code, _, err = dign("train", "digits", *QUICK, "--checkpoint-seconds", "0", "--out", run)
+    assert code == 2 and "The disk is full" in err and "checkpoint.safetensors" in err
+    names = {path.name for path in run.iterdir()}
+    assert "checkpoint.safetensors" in names and not any(name.endswith(".partial") for name in names)
+    monkeypatch.undo()
+    assert dign("train", "--resume", run, "--quiet")[0] == 0
 
 
 def test_evaluating_an_unfinished_run_says_how_to_go_on(dign, trained, tmp_path):
