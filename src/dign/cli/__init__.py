@@ -85,7 +85,7 @@ def complain(message: str, *, code: int = 2) -> int:
 def _about_files(error: OSError) -> str:
     where = f" ({error.filename})" if error.filename else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"The disk is full{where}: free some space and go on (training with --resume); nothing half-written is left."
+        return f"The disk is full{where}: free some space, then go on (training with --resume). No half file is left."
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"No permission{where}: choose a folder that you may write to. {error.strerror}."
     return f"{error.strerror or error}{where}."
