@@ -153,3 +153,17 @@ def test_the_plan_counts_what_is_left(plan):
     assert plan_summary(plan, states, {names[1]: 0.5}, None, 2, 1) == (
         "4 runs, 1 done. Left: 3 runs, 10.0 Standard-equivalents; 2 at once with 1 thread each."
     )
+
+
+def test_no_worker_is_started_for_what_another_process_works_on_or_has_done(small, tmp_path):
+    from dign.grid.job import Job, perform
+    from dign.runs import locked
+
+    plan = small()
+    with locked(tmp_path / ".grid" / plan.runs[0].name):
+        assert dign.grid.drive._look(LocalStore(tmp_path), plan.runs[0]).state == BUSY
+    assert dign.grid.drive._look(LocalStore(tmp_path), plan.runs[0]) is None
+    done = perform(Job.of(plan.runs[0], tmp_path, 1))
+    engine = Pretence(1, {})
+    outcomes = carry_out(plan.runs, new(plan), engine, tmp_path, Silence())
+    assert engine.started == [] and outcomes[plan.runs[0].name].summary == done.summary

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from dign.errors import UserError
 from dign.grid.engines import Engine
-from dign.grid.job import BUSY, INTERRUPTED, Job, Outcome
+from dign.grid.job import BUSY, DONE, FAILED, INTERRUPTED, Busy, Job, Outcome, held
 from dign.grid.plan import PlannedRun
 from dign.grid.state import Stage, State, state_of
-from dign.grid.store import open_store
+from dign.grid.store import Store, open_store
 
 WAIT_FOR_OTHERS = 5.0
 """Seconds until a run is looked at again that another process was working on."""
@@ -45,21 +46,32 @@ def carry_out(
 
     A run that another grid works on is left to it, and looked at again later: two grids share the work.
     """
-    waiting = deque((Job.of(run, out, engine.threads), 0.0) for run in runs if states[run.name].stage is not Stage.DONE)
-    running: dict[str, Job] = {}
+    store = open_store(out)
+    waiting = deque((run, 0.0) for run in runs if states[run.name].stage is not Stage.DONE)
+    running: dict[str, PlannedRun] = {}
     outcomes: dict[str, Outcome] = {}
+
+    def finish(run: PlannedRun, outcome: Outcome) -> None:
+        if outcome.state == BUSY:
+            waiting.append((run, time.monotonic() + WAIT_FOR_OTHERS))
+            view.busy(run.name)
+        else:
+            outcomes[run.name] = outcome
+            view.ended(run.name, outcome)
+
     with _stoppable():
         try:
             while waiting or running:
-                _fill(waiting, running, engine, view)
-                for name, outcome in engine.ended(0.5) if running else _pause():
-                    job = running.pop(name)
-                    if outcome.state == BUSY:
-                        waiting.append((job, time.monotonic() + WAIT_FOR_OTHERS))
-                        view.busy(name)
-                    else:
-                        outcomes[name] = outcome
-                        view.ended(name, outcome)
+                for run in _due(waiting, engine.slots - len(running)):
+                    known = _look(store, run)
+                    if known:
+                        finish(run, known)
+                        continue
+                    engine.start(Job.of(run, out, engine.threads))
+                    running[run.name] = run
+                    view.started(run.name)
+                for name, outcome in engine.ended(0.5) if running else _pause(0.5 if waiting else 0.0):
+                    finish(running.pop(name), outcome)
                 view.tick()
         except KeyboardInterrupt:
             engine.stop()
@@ -67,22 +79,32 @@ def carry_out(
     return outcomes
 
 
-def _fill(waiting: deque[tuple[Job, float]], running: dict[str, Job], engine: Engine, view: View) -> None:
-    """Start what is due while there is room."""
+def _due(waiting: deque[tuple[PlannedRun, float]], room: int) -> list[PlannedRun]:
+    """Take as many runs as there is room for, leaving those for which it is too early to look again."""
+    taken = []
     for _ in range(len(waiting)):
-        if len(running) >= engine.slots:
-            return
-        job, due = waiting.popleft()
-        if time.monotonic() < due:
-            waiting.append((job, due))
-            continue
-        engine.start(job)
-        running[job.name] = job
-        view.started(job.name)
+        run, due = waiting.popleft()
+        if len(taken) < room and time.monotonic() >= due:
+            taken.append(run)
+        else:
+            waiting.append((run, due))
+    return taken
 
 
-def _pause() -> list[tuple[str, Outcome]]:
-    time.sleep(0.5)
+def _look(store: Store, run: PlannedRun) -> Outcome | None:
+    """The outcome, where no worker is needed to know it: another process is at it, or has done it by now."""
+    try:
+        with held(store, run.name):
+            state = state_of(store, run)
+    except Busy:
+        return Outcome(BUSY)
+    except UserError as error:
+        return Outcome(FAILED, str(error))
+    return Outcome(DONE, summary=state.summary) if state.stage is Stage.DONE else None
+
+
+def _pause(seconds: float) -> list[tuple[str, Outcome]]:
+    time.sleep(seconds)
     return []
 
 

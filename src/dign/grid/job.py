@@ -67,7 +67,7 @@ def perform(job: Job) -> Outcome:
     try:
         summary = _perform(open_store(job.out), job)
         return Outcome(DONE, summary=summary, seconds=time.monotonic() - started)
-    except _Busy:
+    except Busy:
         return Outcome(BUSY)
     except Interrupted as stopped:
         return Outcome(INTERRUPTED, str(stopped))
@@ -77,19 +77,27 @@ def perform(job: Job) -> Outcome:
         return Outcome(FAILED, _unexpected(job, error), seconds=time.monotonic() - started)
 
 
-class _Busy(Exception):
+class Busy(Exception):
     """Another process works on this run."""
 
 
-def _perform(store: Store, job: Job) -> dict[str, Any]:
+@contextmanager
+def held(store: Store, name: str) -> Iterator[None]:
+    """Hold a run alone, from looking at its state to its results, or raise `Busy`."""
     from dign.runs import locked
 
-    run = job.run
     with ExitStack() as stack:
         try:
-            stack.enter_context(locked(store.records(run.name)))
+            stack.enter_context(locked(store.records(name)))
         except UserError as error:
-            raise _Busy from error
+            raise Busy from error
+        yield
+
+
+def _perform(store: Store, job: Job) -> dict[str, Any]:
+    run = job.run
+    with ExitStack() as stack:
+        stack.enter_context(held(store, run.name))
         before = state_of(store, run)
         if before.stage is Stage.DONE:
             return before.summary

@@ -116,6 +116,8 @@ class RunningView:
         self.finished = sum(state.stage is Stage.DONE for state in states.values())
         self.failed = 0
         self.begun: dict[str, float] = {}
+        self.stages: dict[tuple[str, str], tuple[float, float]] = {}
+        """When each stage of a run was first seen, and how much of it was done then: what went before is not speed."""
         self.resumed = {name for name, state in states.items() if state.stage is not Stage.NEW}
         self.elsewhere: set[str] = set()
         self.ends: list[tuple[str, Outcome]] = []
@@ -182,5 +184,7 @@ class RunningView:
         now, stage, fraction = time.time(), str(progress.get("stage", "")), progress.get("fraction", 0.0)
         if not isinstance(fraction, float) or progress.get("time", 0.0) < since:
             return Text(name), "waits for a worker", "", duration(now - since), ""
-        left = duration((now - since) * (1 - fraction) / fraction) if fraction > 0.02 else ""
+        began, start = self.stages.setdefault((name, stage), (now, fraction))
+        gained = fraction - start
+        left = duration((now - began) * (1 - fraction) / gained) if gained > 0.01 else ""
         return Text(name), Text(stage), f"{100 * fraction:.0f} %", duration(now - since), left
