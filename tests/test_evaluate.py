@@ -161,3 +161,17 @@ def test_examples_show_what_the_model_saw_and_said(run):
         assert np.array_equal(shown, expected.numpy())
         assert entry["label"] == run.classes[test.labels[entry["index"]]]
         assert 0 < entry["confidence"] <= 100 and entry["prediction"] in run.classes
+
+
+def test_a_temperature_is_fitted_on_validation_and_shown_beside_the_rest(run):
+    plain = evaluate_run(run, NOISE, device="cpu")
+    results = evaluate_run(run, NOISE, device="cpu", temperature=True)
+    assert "temperature" not in plain and results["summary"] == plain["summary"], "the uncalibrated figures stay"
+    scaled = results["temperature"]
+    assert scaled["split"] == "validation" and scaled["images"] == len(run.data().validation)
+    assert scaled["nll"]["after"] <= scaled["nll"]["before"]
+    for part in ("clean", "noise", "all"):
+        before = plain["summary"]["calibration"][part]
+        assert scaled[part]["accuracy"] == before["accuracy"] and scaled[part]["ece"] != before["ece"]
+    with pytest.raises(UserError, match="evaluate another one"):
+        evaluate_run(run, NOISE, device="cpu", temperature=True, split="validation")

@@ -15,15 +15,16 @@ from torch import Tensor, nn
 
 from dign.corruptions import FAMILIES, NAMES, corrupt, frost_source, profile_for
 from dign.corruptions.benchmark import Benchmark, Condition, open_benchmark
-from dign.data.base import Split
+from dign.data.base import DataSet, Split
 from dign.devices import as_float, make_fabric
 from dign.errors import UserError, unknown_name
 from dign.examples import example_predictions
 from dign.files import write_json
 from dign.frozen import frozen
 from dign.methods import Standard
-from dign.metrics import Calibration, mean_corruption_accuracy, noise_corruption_accuracy
-from dign.metrics.accuracy import EXCLUDED
+from dign.metrics import Calibration, Temperature, fit_temperature, tempered
+from dign.metrics.summary import summarised
+from dign.metrics.temperature import log_of
 from dign.models import count_parameters
 from dign.runs import Run, git_commit, now, versions
 from dign.seeds import make_generator
@@ -75,12 +76,14 @@ def evaluate(
     bins: int = 16,
     batch_size: int = 500,
     device: torch.device | str = "cpu",
+    temperature: float | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
     """The `clean`, `corruptions` and `summary` parts of a results file (docs/results.md).
 
     `model` is a module from images in [0,1] to logits, or a function that gives probabilities. Corruptions are made
     on the fly, or read from a benchmark, batch by batch: memory does not grow with the number of images.
+    With a `temperature` the pooled scores at that temperature stand beside the others.
     `progress` is told how many predictions of how many are done.
     """
     conditions = conditions or Conditions()
@@ -89,22 +92,34 @@ def evaluate(
     corrupted = list(conditions if isinstance(conditions, Benchmark) else conditions.over(split))
     done, total = 0, sum(map(len, [clean, *corrupted]))
 
-    def measure(condition: Condition) -> Calibration:
+    def measure(condition: Condition) -> tuple[Calibration, Calibration]:
         nonlocal done
-        calibration = Calibration(bins)
+        plain, scaled = Calibration(bins), Calibration(bins)
         for first in range(0, len(condition), batch_size):
             labels = condition.labels[first : first + batch_size]
             images = as_float(condition.images[first : first + batch_size].to(device))
             purpose = f"predict/{condition.name}/{condition.severity}"
             probabilities = predict(images, make_generator(seed, purpose, first, device))
-            calibration.update(probabilities.cpu(), labels)
+            plain.update(probabilities.cpu(), labels)
+            if temperature is not None:
+                scaled.update(tempered(probabilities, temperature).cpu(), labels)
             done += len(labels)
             progress(done, total)
-        return calibration
+        return plain, scaled
 
     with frozen(model) if isinstance(model, nn.Module) else nullcontext():
         predict = partial(Standard().predict, model) if isinstance(model, nn.Module) else model
-        return summarised(measure(clean), {(each.name, each.severity): measure(each) for each in corrupted})
+        counted = {(each.name, each.severity): measure(each) for each in (clean, *corrupted)}
+    measured = _column(counted, 0)
+    if temperature is not None:
+        measured["temperature"] = {"value": temperature, **_column(counted, 1)["summary"]["calibration"]}
+    return measured
+
+
+def _column(counted: dict[tuple[str, int], tuple[Calibration, Calibration]], index: int) -> dict[str, Any]:
+    """What one of the two calibrations of every condition sums up to."""
+    column = {key: both[index] for key, both in counted.items()}
+    return summarised(column.pop(("clean", 0)), column)
 
 
 @dataclass(frozen=True)
@@ -127,51 +142,13 @@ class _Corrupted:
         )
 
 
-def summarised(clean: Calibration, corrupted: dict[tuple[str, int], Calibration]) -> dict[str, Any]:
-    """Scores of every condition, and the means and pooled calibrations over them."""
-    families = {name: family for family, names in FAMILIES.items() for name in names}
-    tables: dict[str, Any] = {}
-    for (name, severity), calibration in corrupted.items():
-        table = tables.setdefault(name, {"family": families[name], "severities": {}})
-        table["severities"][str(severity)] = _condition(calibration)
-    accuracies = {
-        name: {severity: condition["accuracy"] for severity, condition in table["severities"].items()}
-        for name, table in tables.items()
-    }
-    return {
-        "clean": _condition(clean),
-        "corruptions": tables,
-        "summary": {
-            "clean_accuracy": clean.compute().accuracy,
-            "mca": mean_corruption_accuracy(accuracies),
-            "mca_n": noise_corruption_accuracy(accuracies),
-            "families": {
-                family: mean
-                for family, names in FAMILIES.items()
-                if (mean := mean_corruption_accuracy(accuracies, names)) is not None
-            },
-            "calibration": {
-                "clean": clean.compute().as_dict(),
-                "noise": _pooled(corrupted, FAMILIES["noise"], clean.bins),
-                "all": _pooled(corrupted, NAMES, clean.bins),
-            },
-        },
-    }
+@dataclass(frozen=True)
+class Subject:
+    """What is evaluated: a model, how it predicts, and the `run` entry of the results file."""
 
-
-def _condition(calibration: Calibration) -> dict[str, Any]:
-    return {**calibration.compute().as_dict(), "bins": calibration.state()}
-
-
-def _pooled(
-    corrupted: dict[tuple[str, int], Calibration], names: Iterable[str], bins: int
-) -> dict[str, float | int | None] | None:
-    """Calibration over the predictions of all these corruptions together, not a mean of their calibrations."""
-    pool = Calibration(bins)
-    members = [part for (name, _), part in corrupted.items() if name in names and name != EXCLUDED]
-    for part in members:
-        pool.merge(part)
-    return pool.compute().as_dict() if members else None
+    model: nn.Module
+    predict: Callable[[nn.Module, Tensor, torch.Generator], Tensor]
+    about: dict[str, Any]
 
 
 def evaluate_run(
@@ -181,47 +158,94 @@ def evaluate_run(
     split: str = "test",
     device: str = "auto",
     batch_size: int = 500,
+    temperature: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
-    """Evaluate a finished run as its method predicts, and write `results.json` into its folder."""
+    """Evaluate a finished run as its method predicts; writes `results.json` and `examples.json` into its folder."""
+    method = run.method()
+    about = {
+        "name": run.path.resolve().name,
+        "method": method.key,
+        "title": method.title,
+        "model": run.config.model,
+        "data": run.config.data,
+        "seed": run.config.seed,
+        "parameters": count_parameters(run.untrained_model()),
+    }
+    results, examples = results_of(
+        Subject(run.model(), method.predict, about),
+        run.data(),
+        conditions,
+        split=split,
+        device=device,
+        batch_size=batch_size,
+        temperature=temperature,
+        progress=progress,
+    )
+    write_json(run.path / "examples.json", examples)
+    write_json(run.path / "results.json", results)
+    return results
+
+
+def results_of(
+    subject: Subject,
+    data: DataSet,
+    conditions: Conditions | Benchmark | None = None,
+    *,
+    split: str = "test",
+    device: str = "auto",
+    batch_size: int = 500,
+    temperature: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A whole results file (docs/results.md), and a few images with predictions for the report to show.
+
+    `temperature` fits one on the validation split.
+    """
     conditions = conditions or Conditions()
     started = time.monotonic()
-    model, method = run.model(), run.method()
-    images = getattr(run.data(), split)
+    images = getattr(data, split)
+    if temperature and split == "validation":
+        raise UserError("The temperature is fitted on the validation split: evaluate another one with --temperature.")
     fabric = make_fabric(device, "32")
-    model = model.to(fabric.device, memory_format=torch.channels_last)
-    predict = partial(method.predict, model)
+    model = subject.model.to(fabric.device, memory_format=torch.channels_last)
+    predict = partial(subject.predict, model)
     with frozen(model):
-        measured = evaluate(predict, images, conditions, batch_size=batch_size, device=fabric.device, progress=progress)
-        examples = example_predictions(predict, _shown(conditions, images), run.classes, device=fabric.device)
+        fitted = _fit_temperature(predict, data.validation, fabric.device, batch_size) if temperature else None
+        measured = evaluate(
+            predict,
+            images,
+            conditions,
+            batch_size=batch_size,
+            device=fabric.device,
+            temperature=fitted.value if fitted else None,
+            progress=progress,
+        )
+        examples = example_predictions(predict, _shown(conditions, images), data.classes, device=fabric.device)
+    if fitted:
+        measured["temperature"] |= {
+            "split": "validation",
+            "images": fitted.images,
+            "nll": {"before": fitted.nll_before, "after": fitted.nll_after},
+        }
     results = {
         "schema": 1,
-        "run": {
-            "name": run.path.resolve().name,
-            "method": method.key,
-            "title": method.title,
-            "model": run.config.model,
-            "data": run.config.data,
-            "seed": run.config.seed,
-            "parameters": count_parameters(run.untrained_model()),
-        },
+        "run": subject.about,
         "evaluation": {
             "split": split,
             "images": len(images),
-            "image_size": list(run.image_size),
-            **_provenance(conditions, run.image_size),
+            "image_size": list(data.image_size),
+            **_provenance(conditions, data.image_size),
             "bins": 16,
             "commit": git_commit(),
             "time": now(),
             "seconds": round(time.monotonic() - started, 2),
             "versions": versions(),
         },
-        "classes": run.classes,
+        "classes": list(data.classes),
         **measured,
     }
-    write_json(run.path / "examples.json", examples)
-    write_json(run.path / "results.json", results)
-    return results
+    return results, examples
 
 
 def _shown(conditions: Conditions | Benchmark, split: Split) -> Iterator[Condition]:
@@ -230,6 +254,17 @@ def _shown(conditions: Conditions | Benchmark, split: Split) -> Iterator[Conditi
     middle = sorted(conditions.severities)[len(conditions.severities) // 2]
     corrupted = conditions if isinstance(conditions, Benchmark) else conditions.over(split)
     yield from (condition for condition in corrupted if condition.severity == middle)
+
+
+@torch.no_grad()
+def _fit_temperature(predict: Predictor, split: Split, device: torch.device, batch_size: int) -> Temperature:
+    """The temperature for the predictions on a split, clean."""
+    parts = []
+    for first in range(0, len(split), batch_size):
+        images = as_float(split.images[first : first + batch_size].to(device))
+        probabilities = predict(images, make_generator(0, "temperature", first, device))
+        parts.append(log_of(probabilities).cpu())
+    return fit_temperature(torch.cat(parts) if parts else torch.empty(0, 1), split.labels)
 
 
 def _provenance(conditions: Conditions | Benchmark, image_size: tuple[int, int]) -> dict[str, Any]:
@@ -251,9 +286,13 @@ def _provenance(conditions: Conditions | Benchmark, image_size: tuple[int, int])
 
 def benchmark_for(run: Run, folder: Path | str, only: Sequence[str], severities: Sequence[int]) -> Benchmark:
     """Open a benchmark folder for a run, and check that it belongs to the run's data set."""
-    data = run.data()
+    return benchmark_of(run.data(), folder, only, severities)
+
+
+def benchmark_of(data: DataSet, folder: Path | str, only: Sequence[str], severities: Sequence[int]) -> Benchmark:
+    """Open a benchmark folder made from the test images of `data`."""
     classes = data.classes
-    if run.config.data == "tiny-imagenet":
+    if data.name == "tiny-imagenet":
         from dign.data import cache_root
         from dign.data.store import open_store
 
@@ -268,5 +307,5 @@ def benchmark_for(run: Run, folder: Path | str, only: Sequence[str], severities:
     first = next(iter(benchmark))
     size = tuple(first.images[:1].shape[-2:])
     if size != data.image_size:
-        raise UserError(f"{folder} holds images of {size} pixels, but those of the run have {data.image_size}.")
+        raise UserError(f"{folder} holds images of {size} pixels, but those of {data.name} have {data.image_size}.")
     return benchmark

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Follower = Callable[[int, int], None]
 
 
 @click.command("evaluate", short_help="Measure accuracy and calibration, clean and corrupted.")
-@click.argument("runs", nargs=-1, required=True, type=click.Path())
+@click.argument("runs", nargs=-1, type=click.Path())
 @click.option("--only", multiple=True, metavar="NAME", help="a corruption or a family (noise, blur, weather, digital)")
 @click.option("--severity", default="1-5", show_default=True, help="severities, as in 3 or 1-5 or 1,3,5")
 @click.option(
@@ -14,66 +24,124 @@ import click
 )
 @click.option("--profile", type=click.Choice(["cifar", "tiny-imagenet", "imagenet"]), help="severity table")
 @click.option("--split", type=click.Choice(["test", "validation", "train"]), default="test", show_default=True)
+@click.option("--temperature", is_flag=True, help="also fit a temperature on the validation split and show its effect")
 @click.option("--seed", type=int, default=0, show_default=True, help="seed of the corruptions")
 @click.option("--batch-size", type=click.IntRange(min=1), default=500, show_default=True)
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, ...")
 @click.option("--quiet", "-q", is_flag=True, help="no progress bar, no table")
-def command(runs: tuple[str, ...], **options: object) -> None:
-    """Evaluate finished runs on their test images, clean and corrupted.
+@click.option("--model", metavar="MODULE:FUNCTION", help="instead of RUNS: your own code that makes a module")
+@click.option("--weights", type=click.Path(), metavar="FILE", help="safetensors file with the weights of --model")
+@click.option("--data", metavar="NAME", help="data set to evaluate --model on")
+@click.option("--size", type=click.IntRange(min=1), help="resize the images of --data to SIZE x SIZE")
+@click.option("--label", help="name of --model in tables  [default: the file's name]")
+@click.option("--out", type=click.Path(), metavar="FILE", help="results file of --model  [default: results.json]")
+def command(runs: tuple[str, ...], **options: Any) -> None:
+    """Evaluate finished runs, or any model of any library, on test images, clean and corrupted.
 
     Corruptions are made on the fly, unless --benchmark names a folder in the layout of CIFAR-10-C or Tiny-ImageNet-C
     (published, or made by `dign corrupt`), which is read batch by batch.
 
-    Writes results.json into each run's folder (schema: docs/results.md).
+    Writes results.json into each run's folder (schema: docs/results.md). --model imports MODULE, which runs its code,
+    and calls FUNCTION for a torch.nn.Module from images in [0,1] to logits.
 
     \b
     Examples:
       dign evaluate runs/digits
       dign evaluate runs/a runs/b --only noise
-      dign evaluate runs/a --only fog --only blur --severity 3
+      dign evaluate runs/a --only fog --only blur --severity 3 --temperature
       dign evaluate runs/a --benchmark CIFAR-10-C
+      dign evaluate --model my_module:make_model --weights my.safetensors --data cifar10 --out mine/results.json
     """
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from dign.cli.severities import parse_severities
-    from dign.evaluate import Conditions, benchmark_for, chosen_corruptions, evaluate_run
+    from dign.errors import UserError
+
+    for option in ("weights", "data", "size", "label", "out"):
+        if options[option] is not None and not options["model"]:
+            raise UserError(f"--{option} belongs to --model MODULE:FUNCTION, and a run knows its own: leave it out.")
+    if bool(runs) == bool(options["model"]):
+        raise UserError("Say what to evaluate: run folders, or --model MODULE:FUNCTION with --data NAME.")
+    console = Console(stderr=True, quiet=bool(options["quiet"]))
+    evaluate = _evaluate_model if options["model"] else _evaluate_runs
+    for name, results in evaluate(runs, options, console):
+        console.print(summary_line(name, results), highlight=False, markup=False, soft_wrap=True)
+
+
+def _evaluate_runs(
+    runs: tuple[str, ...], options: dict[str, Any], console: Console
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    from dign.evaluate import benchmark_for, evaluate_run
     from dign.runs import load_run
 
-    severities = parse_severities(options["severity"])
-    on_the_fly = Conditions(
+    on_the_fly, common = _conditions(options), _common(options)
+    for run in [load_run(path) for path in runs]:
+        with _progress(console, f"evaluate {run.path.name}") as follow:
+            folder = options["benchmark"]
+            conditions = benchmark_for(run, folder, options["only"], on_the_fly.severities) if folder else on_the_fly
+            yield run.path.name, evaluate_run(run, conditions, progress=follow, **common)
+
+
+def _evaluate_model(
+    runs: tuple[str, ...], options: dict[str, Any], console: Console
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    from dign.data import load
+    from dign.errors import UserError
+    from dign.evaluate import benchmark_of, results_of
+    from dign.external import external_subject
+    from dign.files import write_json
+
+    if options["data"] is None:
+        raise UserError("--model needs images: name them with --data, as in --data cifar10.")
+    out = Path(options["out"] or "results.json")
+    out = out if out.suffix == ".json" else out / "results.json"
+    conditions = _conditions(options)
+    data = load(options["data"], size=options["size"])
+    subject = external_subject(options["model"], options["weights"], data, options["label"])
+    if options["benchmark"]:
+        conditions = benchmark_of(data, options["benchmark"], options["only"], conditions.severities)
+    with _progress(console, f"evaluate {subject.about['name']}") as follow:
+        results, examples = results_of(subject, data, conditions, progress=follow, **_common(options))
+    write_json(out.with_name("examples.json"), examples)
+    write_json(out, results)
+    yield subject.about["name"], results
+
+
+def _conditions(options: dict[str, Any]) -> Any:
+    from dign.cli.severities import parse_severities
+    from dign.evaluate import Conditions, chosen_corruptions
+
+    return Conditions(
+        severities=parse_severities(options["severity"]),
         corruptions=chosen_corruptions(options["only"]),
-        severities=severities,
         profile=options["profile"],
         seed=options["seed"],
     )
-    opened = [load_run(path) for path in runs]
-    console = Console(stderr=True, quiet=bool(options["quiet"]))
+
+
+def _common(options: dict[str, Any]) -> dict[str, Any]:
+    return {key: options[key] for key in ("split", "device", "batch_size", "temperature")}
+
+
+@contextmanager
+def _progress(console: Console, title: str) -> Iterator[Follower]:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (TextColumn("[bold]{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
     with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as progress:
-        for run in opened:
-            task = progress.add_task(f"evaluate {run.path.name}", total=None)
-
-            def follow(done: int, total: int, task: int = task) -> None:
-                progress.update(task, completed=done, total=total)
-
-            folder = options["benchmark"]
-            results = evaluate_run(
-                run,
-                benchmark_for(run, folder, options["only"], severities) if folder else on_the_fly,
-                split=options["split"],
-                device=options["device"],
-                batch_size=options["batch_size"],
-                progress=follow,
-            )
-            if not options["quiet"]:
-                console.print(summary_line(run.path.name, results["summary"]), highlight=False)
+        task = progress.add_task(title, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def summary_line(name: str, summary: dict) -> str:
+def summary_line(name: str, results: dict[str, Any]) -> str:
+    summary = results["summary"]
     parts = [f"clean {summary['clean_accuracy']:.1f} %"]
     parts += [f"mCA-N {summary['mca_n']:.1f} %"] if summary["mca_n"] is not None else []
     parts += [f"mCA {summary['mca']:.1f} %"] if summary["mca"] is not None else []
     noise = summary["calibration"]["noise"]
     parts += [f"ECE-N {noise['ece']:.1f} %"] if noise else []
+    scaled = results.get("temperature")
+    if scaled:
+        under = scaled["noise"] or scaled["clean"]
+        what = "ECE-N" if scaled["noise"] else "clean ECE"
+        parts += [f"at temperature {scaled['value']:.2f} {what} {under['ece']:.1f} %"]
     return f"{name}: " + ", ".join(parts)

@@ -1,0 +1,81 @@
+"""Temperature scaling: against a slow search, and on predictions whose temperature is known."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+
+from dign.errors import UserError
+from dign.metrics import Calibration, fit_temperature, tempered
+from dign.metrics.temperature import HIGHEST, LOWEST
+
+
+def honest_predictions(count, classes, seed=0):
+    """Logits whose softmax is the true distribution of the labels drawn from it."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = 2 * torch.randn(count, classes, generator=generator, dtype=torch.float64)
+    labels = torch.multinomial(torch.softmax(logits, 1), 1, generator=generator)[:, 0]
+    return logits, labels
+
+
+@pytest.mark.parametrize("temperature", [0.4, 1.0, 1.7, 5.0])
+def test_a_known_temperature_is_found(temperature):
+    """Honest logits times T need the temperature T; 40 000 labels leave it uncertain by about a hundredth."""
+    logits, labels = honest_predictions(40_000, 5)
+    fitted = fit_temperature(logits * temperature, labels)
+    assert fitted.value == pytest.approx(temperature, rel=0.02)
+    assert fitted.images == 40_000 and fitted.nll_after <= fitted.nll_before
+
+
+@given(seed=st.integers(0, 1000), scale=st.floats(0.3, 6), count=st.integers(20, 60))
+@settings(max_examples=15, deadline=None)
+def test_no_temperature_of_a_fine_grid_is_better(seed, scale, count):
+    logits, labels = honest_predictions(count, 4, seed)
+    fitted = fit_temperature(logits * scale, labels)
+    grid = [LOWEST * (HIGHEST / LOWEST) ** (step / 2000) for step in range(2001)]
+    losses = [functional.cross_entropy(logits * scale / value, labels).item() for value in grid]
+    assert fitted.nll_after <= min(losses) + 1e-9
+    best = grid[losses.index(min(losses))]
+    assert fitted.value == pytest.approx(best, rel=2 * math.log(HIGHEST / LOWEST) / 2000 + 1e-3)
+
+
+def test_log_probabilities_and_logits_give_the_same():
+    logits, labels = honest_predictions(500, 3)
+    assert fit_temperature(3 * logits, labels).value == pytest.approx(
+        fit_temperature(torch.log_softmax(3 * logits, 1), labels).value, rel=1e-5
+    )
+
+
+def test_tempered_probabilities_are_those_of_divided_logits():
+    logits = honest_predictions(100, 6)[0].float()
+    torch.testing.assert_close(tempered(torch.softmax(logits, 1), 2.5), torch.softmax(logits / 2.5, 1))
+
+
+def test_certainty_stays_a_number():
+    """0 and 1 in float32: no logarithm of zero escapes."""
+    certain = tempered(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), 20.0)
+    assert certain.isfinite().all() and torch.equal(certain.argmax(1), torch.tensor([0, 1]))
+    torch.testing.assert_close(certain.sum(1), torch.ones(2))
+
+
+def test_scaling_mends_overconfidence():
+    logits, labels = honest_predictions(20_000, 5)
+    overconfident = torch.softmax(4 * logits, 1)
+    before, after = Calibration(), Calibration()
+    before.update(overconfident, labels)
+    after.update(tempered(overconfident, fit_temperature(4 * logits, labels).value), labels)
+    assert before.compute().ece > 15 and after.compute().ece < 1.5
+    assert before.compute().accuracy == after.compute().accuracy
+
+
+def test_a_model_that_is_always_right_gets_the_lowest_temperature():
+    fitted = fit_temperature(torch.eye(3), torch.arange(3))
+    assert fitted.value == pytest.approx(LOWEST, rel=1e-5)
+
+
+def test_no_images_no_temperature():
+    with pytest.raises(UserError, match="there are none"):
+        fit_temperature(torch.empty(0, 3), torch.empty(0, dtype=torch.long))
