@@ -122,5 +122,5 @@ def _project(delta: Tensor, x: Tensor, norm: str, radius: float, clip: bool) -> 
 
 def _length(delta: Tensor) -> Tensor:
     """The l_2 norm of each image, (N,1,1,1), and a tiny number where it is zero."""
-    norm = torch.linalg.vector_norm(delta.flatten(1), dim=1).view(-1, 1, 1, 1)
+    norm: Tensor = torch.linalg.vector_norm(delta.flatten(1), dim=1).view(-1, 1, 1, 1)
     return norm.clamp(min=torch.finfo(delta.dtype).tiny)

@@ -208,7 +208,7 @@ def results_of(
     if temperature and split == "validation":
         raise UserError("The temperature is fitted on the validation split: evaluate another one with --temperature.")
     fabric = make_fabric(device, "32")
-    model = subject.model.to(fabric.device, memory_format=torch.channels_last)
+    model: nn.Module = subject.model.to(fabric.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     predict = partial(subject.predict, model)
     with frozen(model):
         fitted = _fit_temperature(predict, data.validation, fabric.device, batch_size) if temperature else None
@@ -296,7 +296,9 @@ def benchmark_of(data: DataSet, folder: Path | str, only: Sequence[str], severit
         from dign.data import cache_root
         from dign.data.store import open_store
 
-        classes = open_store(cache_root() / "tiny-imagenet").info["wnids"]
+        store = open_store(cache_root() / "tiny-imagenet")
+        assert store is not None  # the images came from it
+        classes = store.info["wnids"]
     benchmark = open_benchmark(
         folder,
         names=chosen_corruptions(only) if only else None,

@@ -53,7 +53,7 @@ class Run:
 
     @property
     def classes(self) -> list[str]:
-        return self.info["classes"]
+        return list(self.info["classes"])
 
     @property
     def image_size(self) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -125,7 +126,7 @@ class _Training:
         self.model = self._initial_model(start)
         self.frozen_norms = freeze(self.model, config.freeze)
         if config.channels_last:
-            self.model = self.model.to(memory_format=torch.channels_last)
+            self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         optimizer = torch.optim.SGD(
             [parameter for parameter in self.model.parameters() if parameter.requires_grad],
             lr=config.lr,
@@ -133,7 +134,7 @@ class _Training:
             nesterov=config.momentum > 0,
             weight_decay=config.weight_decay,
         )
-        forward = torch.compile(self.model) if config.compile else self.model
+        forward: Any = torch.compile(self.model) if config.compile else self.model
         self.wrapped, self.optimizer = self.fabric.setup(forward, optimizer)
         self.images = self.data.train.images.to(self.device)
         self.labels = self.data.train.labels.to(self.device)
@@ -144,6 +145,7 @@ class _Training:
         if not self.config.init or self.run.checkpoint.exists():
             return model
         start = start or starting_weights(self.config, model)
+        assert start is not None  # config.init is set
         if start.digest != self.run.info["init"]["sha256"]:
             raise UserError(f"{self.config.init} holds other weights than when the run began: start a new run.")
         start.load_into(model)
@@ -257,7 +259,7 @@ class _Training:
 
     def _best_accuracy(self) -> float:
         with suppress(OSError, ValueError):
-            return json.loads((self.run.path / "best.json").read_text())["accuracy"]
+            return float(json.loads((self.run.path / "best.json").read_text())["accuracy"])
         return -1.0
 
     def _save_checkpoint(self, done: int) -> None:

@@ -1,7 +1,7 @@
 """AugMix's chains of random operations and their mixture, for whole batches at once."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -119,7 +119,7 @@ def _index(name: str) -> int:
     return OPERATIONS.index(name)
 
 
-def _jobs(plan: _Plan, image_size: tuple[int, int]) -> Iterator[tuple[str, _Job]]:
+def _jobs(plan: _Plan, image_size: Sequence[int]) -> Iterator[tuple[str, _Job]]:
     """The plan as (group, job), a step after the other.
 
     The host learns the sizes of all groups in one go, so that a GPU is waited for once and not for each group.
@@ -134,7 +134,7 @@ def _jobs(plan: _Plan, image_size: tuple[int, int]) -> Iterator[tuple[str, _Job]
             yield group, _Job(*job)
 
 
-def _matrices(plan: _Plan, image_size: tuple[int, int]) -> Tensor:
+def _matrices(plan: _Plan, image_size: Sequence[int]) -> Tensor:
     """The warps of the geometric operations (A,2,3), their parameters scaled as AugMix's authors do."""
     height, width = image_size
     amount = plan.sign * plan.level * 0.03

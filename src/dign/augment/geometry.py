@@ -4,6 +4,8 @@ A warp is given by matrices (N,2,3) that lead from output to source positions: w
 in pixels from the image's centre, the output at u is the image at A u + b, where matrices = [A | b].
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -17,7 +19,7 @@ def warp(x: Tensor, matrices: Tensor, *, mode: str = "bilinear") -> Tensor:
     return sample(x, source_positions(matrices.to(x.dtype), x.shape[-2:]), mode=mode)
 
 
-def source_positions(matrices: Tensor, image_size: tuple[int, int]) -> Tensor:
+def source_positions(matrices: Tensor, image_size: Sequence[int]) -> Tensor:
     """Where each output pixel comes from: (N,H,W,2), column and row, with the image's edges at -1 and 1."""
     height, width = image_size
     a = matrices[..., None]
@@ -48,7 +50,7 @@ def shift(columns: Tensor, rows: Tensor) -> Tensor:
     return _matrices(one, zero, columns, zero, one, rows)
 
 
-def shear(across: Tensor, down: Tensor, image_size: tuple[int, int]) -> Tensor:
+def shear(across: Tensor, down: Tensor, image_size: Sequence[int]) -> Tensor:
     """The output at (column, row) is the image at (column + across * row, row + down * column), each (N,).
 
     Columns and rows count from the top left corner of the image here, as in PIL's affine transform, so a shear
@@ -60,4 +62,5 @@ def shear(across: Tensor, down: Tensor, image_size: tuple[int, int]) -> Tensor:
 
 
 def _matrices(*entries: Tensor) -> Tensor:
-    return torch.stack(entries, dim=-1).unflatten(-1, (2, 3))
+    rows: Tensor = torch.stack(entries, dim=-1).unflatten(-1, (2, 3))
+    return rows

@@ -196,7 +196,8 @@ def _check_labels(benchmark: Benchmark, expected: Tensor | None) -> None:
 def _load(path: Path) -> np.ndarray:
     """Map an array into memory. Nothing is unpickled."""
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+        return array
     except FileNotFoundError:
         raise UserError(f"{path} is missing.") from None
     except (ValueError, EOFError, OSError) as error:

@@ -1,6 +1,7 @@
 """The five blurs."""
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -34,8 +35,9 @@ def disk(radius: float, softness: float) -> np.ndarray:
     for tap, offset in enumerate(range(-half, half + 1)):
         rows = linear.border_index(np.arange(inside.shape[0]) + offset, inside.shape[0], "mirror")
         np.add.at(smooth, (np.arange(inside.shape[0]), rows), window[tap])
-    kernel = smooth @ (inside / inside.sum()) @ smooth.T
-    return kernel / kernel.sum()
+    kernel: np.ndarray = smooth @ (inside / inside.sum()) @ smooth.T
+    kernel /= kernel.sum()
+    return kernel
 
 
 def zoom_blur(images: Tensor, setting: dict[str, Any], streams: Streams) -> Tensor:
@@ -108,7 +110,7 @@ def glass_blur(images: Tensor, setting: tuple[float, int, int], streams: Streams
     return linear.gaussian_blur(flat.view(images.shape), sigma)
 
 
-def _sources(size: tuple[int, int], reach: int, streams: Streams) -> Tensor:
+def _sources(size: Sequence[int], reach: int, streams: Streams) -> Tensor:
     """(N,H*W) the pixel whose value each pixel has after one scan.
 
     Only pixels with row in reach+1..H-reach and column in reach+1..W-reach are replaced, by the one at a uniform

@@ -31,7 +31,8 @@ def luma(images: Tensor) -> Tensor:
     if images.shape[1] == 1:
         return images
     red, green, blue = images.split(1, dim=1)
-    return red * LUMA[0] + green * LUMA[1] + blue * LUMA[2]
+    grey: Tensor = red * LUMA[0] + green * LUMA[1] + blue * LUMA[2]
+    return grey
 
 
 def paint(rgb: tuple[float, float, float], like: Tensor) -> Tensor:

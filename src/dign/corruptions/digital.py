@@ -1,5 +1,6 @@
 """The five digital corruptions."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -23,7 +24,7 @@ def contrast(images: Tensor, factor: float, streams: Streams) -> Tensor:
 
 def saturate(images: Tensor, setting: tuple[float, float], streams: Streams) -> Tensor:
     """HSV saturation * scale + shift. Greyscale images have no saturation and are returned as they are."""
-    return images if images.shape[1] == 1 else recolour(images, saturation=tuple(setting))
+    return images if images.shape[1] == 1 else recolour(images, saturation=(setting[0], setting[1]))
 
 
 def jpeg_compression(images: Tensor, quality: int, streams: Streams) -> Tensor:
@@ -83,7 +84,7 @@ def elastic_transform(images: Tensor, setting: tuple[float, float, float], strea
     return x.clamp_(0, 255).to(torch.uint8)
 
 
-def _affine_positions(size: tuple[int, int], shift: float, streams: Streams) -> tuple[Tensor, Tensor]:
+def _affine_positions(size: Sequence[int], shift: float, streams: Streams) -> tuple[Tensor, Tensor]:
     """Where each pixel of the result is read: rows and columns (N,H,W) float64, in steps of 1/32 pixel.
 
     The map takes three corners of a square around the centre, p0 = c + (s,s), p1 = c + (s,-s), p2 = c - (s,s) in
@@ -106,7 +107,7 @@ def _affine_positions(size: tuple[int, int], shift: float, streams: Streams) -> 
     return rows.mul_(32).round_().div_(32), columns.mul_(32).round_().div_(32)
 
 
-def _displacements(size: tuple[int, int], alpha: float, sigma: float, streams: Streams) -> tuple[Tensor, Tensor]:
+def _displacements(size: Sequence[int], alpha: float, sigma: float, streams: Streams) -> tuple[Tensor, Tensor]:
     height, width = size
     steps = streams.bits(2 * height * width).bitwise_and_(0xFFFF).mul_(2).sub_(65535)
     noise = steps.view(-1, 2, height, width).to(torch.float64).mul_(2.0**-16)

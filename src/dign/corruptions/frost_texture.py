@@ -5,6 +5,7 @@ own: white noise stretched into needles, in domains of different directions. A c
 the published one in brightness, contrast and scale, but not the same; results say which frost was used.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -84,7 +85,7 @@ def _picture(look: _Look, number: int) -> Tensor:
     return torch.stack(channels).clamp_(0, 255).round_().to(torch.uint8)
 
 
-def _needles(size: tuple[int, int], streams: Streams) -> Tensor:
+def _needles(size: Sequence[int], streams: Streams) -> Tensor:
     """Ridges of stretched noise; each direction rules where its own smooth noise exceeds all others."""
     rule = [_filtered(_white_noise(size, streams), _gaussian_response(size, 9.0, 9.0, 0.0)) for _ in range(_DIRECTIONS)]
     domain = torch.stack(rule).argmax(dim=0)
@@ -97,7 +98,7 @@ def _needles(size: tuple[int, int], streams: Streams) -> Tensor:
     return _standard(needles)
 
 
-def _white_noise(size: tuple[int, int], streams: Streams) -> Tensor:
+def _white_noise(size: Sequence[int], streams: Streams) -> Tensor:
     return streams.normal(size[0] * size[1]).view(size).to(torch.float64)
 
 
@@ -105,14 +106,14 @@ def _standard(x: Tensor) -> Tensor:
     return (x - x.mean()) / x.std()
 
 
-def _frequencies(size: tuple[int, int]) -> tuple[Tensor, Tensor]:
+def _frequencies(size: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Cycles per pixel down (H,1) and across (1,W/2+1)."""
     down = torch.fft.fftfreq(size[0], dtype=torch.float64)
     across = torch.fft.rfftfreq(size[1], dtype=torch.float64)
     return down[:, None], across[None]
 
 
-def _gaussian_response(size: tuple[int, int], along: float, aside: float, angle: float) -> Tensor:
+def _gaussian_response(size: Sequence[int], along: float, aside: float, angle: float) -> Tensor:
     """The frequency response of a Gaussian blur with two widths in pixels, `along` a direction and `aside` of it."""
     down, across = _frequencies(size)
     cosine, sine = torch.cos(torch.tensor(angle)), torch.sin(torch.tensor(angle))
@@ -121,7 +122,8 @@ def _gaussian_response(size: tuple[int, int], along: float, aside: float, angle:
 
 
 def _filtered(x: Tensor, response: Tensor) -> Tensor:
-    return torch.fft.irfft2(torch.fft.rfft2(x) * response, s=x.shape)
+    filtered: Tensor = torch.fft.irfft2(torch.fft.rfft2(x) * response, s=x.shape)
+    return filtered
 
 
 def _with_spectrum(x: Tensor, spectrum: tuple[float, ...]) -> Tensor:
@@ -138,7 +140,8 @@ def _with_spectrum(x: Tensor, spectrum: tuple[float, ...]) -> Tensor:
     low = place.floor().to(torch.int64)
     high = (low + 1).clamp(max=_OCTAVES - 1)
     smooth = gain[low] + (gain[high] - gain[low]) * (place - low)
-    return torch.fft.irfft2(transform * 10**smooth, s=x.shape)
+    scaled: Tensor = torch.fft.irfft2(transform * 10**smooth, s=x.shape)
+    return scaled
 
 
 def _with_greys(x: Tensor, greys: tuple[float, ...]) -> Tensor:

@@ -1,5 +1,6 @@
 """Frost pictures: photographs where the `imagecorruptions` distribution is installed, else a procedural frost."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,7 +29,7 @@ def _photograph_folder() -> Path | None:
     return folder if folder and all((folder / name).is_file() for name in _PHOTOGRAPHS) else None
 
 
-def random_pieces(shape: tuple[int, int, int], scale: float, streams: Streams) -> Tensor:
+def random_pieces(shape: Sequence[int], scale: float, streams: Streams) -> Tensor:
     """A piece (N,C,H,W) uint8 of a random frost picture for every stream, each picture equally likely."""
     channels, height, width = shape
     runs, starts, heights, widths = _picture_table(channels, height, width, scale, streams.device)

@@ -43,7 +43,8 @@ def jpeg(images: Tensor, quality: int) -> Tensor:
 def _mix_channels(matrix: tuple[tuple[int, ...], ...], x: Tensor) -> Tensor:
     """Multiply the channels of (N,C,H,W) by a matrix (D,C)."""
     weights = torch.tensor(matrix, dtype=x.dtype, device=x.device)
-    return (weights @ x.flatten(2)).unflatten(2, x.shape[-2:])
+    mixed: Tensor = (weights @ x.flatten(2)).unflatten(2, x.shape[-2:])
+    return mixed
 
 
 def _column(values: tuple[int, ...], x: Tensor) -> Tensor:
@@ -106,7 +107,8 @@ def _through_blocks(x: Tensor, quality: int, table: str) -> Tensor:
 
 def _blocks(x: Tensor) -> Tensor:
     """(N,C,H,W) -> (N,C,H/8,W/8,8,8)"""
-    return x.unflatten(3, (-1, 8)).unflatten(2, (-1, 8)).transpose(3, 4)
+    blocks: Tensor = x.unflatten(3, (-1, 8)).unflatten(2, (-1, 8)).transpose(3, 4)
+    return blocks
 
 
 def _unblock(blocks: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ _MANY_TAPS = 8
 
 def fixed_point(weights: np.ndarray, one: int = ONE) -> np.ndarray:
     """Weights that sum to 1 as whole numbers that sum to `one` exactly; the largest takes what rounding leaves."""
-    whole = np.rint(weights * one)
+    whole: np.ndarray = np.rint(weights * one)
     whole.flat[np.argmax(whole)] += one - whole.sum()
     return whole
 
@@ -38,12 +38,15 @@ def border_index(index: np.ndarray, size: int, border: str) -> np.ndarray:
 def _gaussian(sigma: float, truncate: float) -> np.ndarray:
     """(2r+1,) weights of a Gaussian cut off at r = `truncate` standard deviations, rounded."""
     radius = int(truncate * sigma + 0.5)
-    weights = np.exp(-0.5 / sigma**2 * np.arange(-radius, radius + 1) ** 2)
-    return weights / weights.sum()
+    weights: np.ndarray = np.exp(-0.5 / sigma**2 * np.arange(-radius, radius + 1) ** 2)
+    weights /= weights.sum()
+    return weights
 
 
 @lru_cache(maxsize=64)
-def gaussian_matrix(sigma: float, size: int, device: torch.device, border: str = "nearest", truncate: float = 4.0):
+def gaussian_matrix(
+    sigma: float, size: int, device: torch.device, border: str = "nearest", truncate: float = 4.0
+) -> Tensor:
     """(size,size) float64: one axis of a Gaussian filter, borders included."""
     weights = fixed_point(_gaussian(sigma, truncate)) / ONE
     matrix = np.zeros((size, size))

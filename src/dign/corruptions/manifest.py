@@ -26,7 +26,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         complete = manifest["schema"] == SCHEMA and isinstance(manifest["parts"], dict)
         complete = complete and manifest["layout"] in (NPY, FOLDERS) and isinstance(manifest["severities"], list)
     except (ValueError, KeyError, TypeError):

@@ -54,7 +54,8 @@ def shot_transitions(photons: float) -> np.ndarray:
     table[0, 0] = 1
     for count, value in enumerate(_truncate(counts / photons)):
         table[1:, value] += chances[:, count]
-    return table / table.sum(axis=1, keepdims=True)
+    table /= table.sum(axis=1, keepdims=True)
+    return table
 
 
 def impulse_transitions(amount: float) -> np.ndarray:
@@ -76,7 +77,8 @@ def _normal_transitions(sigmas: np.ndarray) -> np.ndarray:
 
 
 def _truncate(x: np.ndarray) -> np.ndarray:
-    return (np.clip(x, 0, 1) * 255).astype(np.uint8)
+    levels: np.ndarray = (np.clip(x, 0, 1) * 255).astype(np.uint8)
+    return levels
 
 
 def _transform(

@@ -78,6 +78,6 @@ def _mix64(x: Tensor) -> Tensor:
 @cache
 def _normal_quantiles(device: torch.device) -> Tensor:
     middles = (torch.arange(65536, dtype=torch.float64) + 0.5) / 65536
-    quantiles = torch.special.ndtri(middles)
+    quantiles: Tensor = torch.special.ndtri(middles)
     quantiles /= quantiles.std(unbiased=False)  # cutting the tails at 4.2 took a little of the variance
     return (quantiles * _NORMAL_SCALE).round().div(_NORMAL_SCALE).to(device, torch.float32)

@@ -1,5 +1,7 @@
 """The five weather corruptions."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -36,7 +38,7 @@ def fog(images: Tensor, setting: tuple[float, float], streams: Streams) -> Tenso
     return x.add(mist).mul_(brightest / (brightest + thickness)).clamp_(0, 1).mul_(255).to(torch.uint8)
 
 
-def plasma_fractal(size: tuple[int, int], decay: float, streams: Streams) -> Tensor:
+def plasma_fractal(size: Sequence[int], decay: float, streams: Streams) -> Tensor:
     """(N,H,W) float32 in [0,1]: a diamond-square fractal on a torus, whose side is a power of two, cut to size.
 
     Every new point is the mean of its four neighbours plus wobble^2 * U(-1,1); the wobble starts at 100 and is

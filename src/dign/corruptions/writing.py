@@ -8,7 +8,7 @@ import os
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,7 +150,7 @@ def _begin(folder: Path, job: _Job, data: str) -> dict[str, Any]:
 def _digest_of_images(job: _Job) -> str:
     total = hashlib.sha256(job.labels.to("cpu", torch.int64).numpy().tobytes())
     for start in range(0, len(job.images), 1000):
-        total.update(job.images[start : start + 1000].cpu().contiguous().numpy())
+        total.update(job.images[start : start + 1000].cpu().contiguous().numpy().data)
     return total.hexdigest()
 
 
@@ -178,7 +178,7 @@ def _corrupted(job: _Job, name: str, severity: int, pool: ThreadPoolExecutor) ->
         made = corrupt(batch, name, severity, profile=job.profile, seed=job.seed, first=start)
         return made.permute(0, 2, 3, 1).contiguous().cpu().numpy()
 
-    pending: deque = deque()
+    pending: deque[Future[np.ndarray]] = deque()
     try:
         for start in range(0, len(job.images), size):
             pending.append(pool.submit(make, start))

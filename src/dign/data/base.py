@@ -43,7 +43,8 @@ class DataSet:
     @property
     def image_size(self) -> tuple[int, int]:
         """Height and width."""
-        return tuple(self.train.images.shape[-2:])
+        height, width = self.train.images.shape[-2:]
+        return height, width
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from dign.errors import UserError
 
@@ -112,6 +112,6 @@ def _channels_first(image: Image.Image) -> np.ndarray:
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, Image.UnidentifiedImageError):
+    if isinstance(error, UnidentifiedImageError):
         return "it is not an image in a known format"
     return printable(str(error).rstrip(".")) or type(error).__name__

@@ -90,4 +90,4 @@ def _critical_norms(t: Tensor, gradient_norm: Tensor, curvature: Tensor) -> tupl
 
 def _tiny(like: Tensor) -> float:
     """Small enough to stand for zero in a denominator, and large enough for its inverse squared to be a number."""
-    return torch.finfo(like.dtype).tiny ** 0.25
+    return float(torch.finfo(like.dtype).tiny ** 0.25)

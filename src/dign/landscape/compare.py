@@ -108,7 +108,7 @@ def _measure_run(run: Run, plan: Plan, choices: Choices, device: torch.device, f
     name = run.path.resolve().name
     model = run.model().to(device)
     images, labels = chosen_images(getattr(run.data(), choices.split), choices.images, plan.seed, choices.split)
-    where = {"device": device, "batch_size": choices.batch_size}
+    where: dict[str, Any] = {"device": device, "batch_size": choices.batch_size}
     measured = measure(model, images, labels, plan, progress=partial(follow, name), **where)
     entry = {
         "name": name,

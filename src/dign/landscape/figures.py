@@ -53,7 +53,9 @@ def landscape_figure(result: dict[str, Any]) -> Figure:
     return figure
 
 
-def _panel(axes: Axes, x: list[float], means: list[list[float]], errors: list[list[float]], looks: list[dict]) -> None:
+def _panel(
+    axes: Axes, x: list[float], means: list[list[float]], errors: list[list[float]], looks: list[dict[str, Any]]
+) -> None:
     for first, look in enumerate(looks):
         if look["label"] is None:
             continue
@@ -90,7 +92,7 @@ def theory_figure(result: dict[str, Any]) -> Figure:
     return figure
 
 
-def _expansion_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
+def _expansion_panel(axes: Axes, models: list[dict[str, Any]], looks: list[dict[str, Any]]) -> None:
     for model, look in zip(models, looks, strict=True):
         part, diverse = model["theory"]["equation_8"], model["theory"]["equation_9"]
         axes.plot(part["sigma"], _drawable(part["median"]), marker="o", markersize=3, **look)
@@ -103,7 +105,7 @@ def _expansion_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
     axes.set_xlabel(r"$\sigma$ (solid) or $\sigma_{\max}$ (dashed)")
 
 
-def _proposition_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
+def _proposition_panel(axes: Axes, models: list[dict[str, Any]], looks: list[dict[str, Any]]) -> None:
     for row, (model, look) in enumerate(zip(models, looks, strict=True)):
         part = model["theory"]["proposition_1"]
         axes.plot(
@@ -118,7 +120,7 @@ def _proposition_panel(axes: Axes, models: list[dict], looks: list[dict]) -> Non
     axes.set_xlabel("median image, 10-90 % of images")
 
 
-def _theorem_1_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
+def _theorem_1_panel(axes: Axes, models: list[dict[str, Any]], looks: list[dict[str, Any]]) -> None:
     for model, look in zip(models, looks, strict=True):
         part = model["theory"]["theorem_1"]
         axes.plot(part["radius"], part["random_holds"], marker="o", markersize=3, **look)
@@ -127,7 +129,7 @@ def _theorem_1_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
     axes.set_xlabel(r"$\|\delta\|$  (circles: random, triangles: along the gradient)", fontsize=9)
 
 
-def _slack_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
+def _slack_panel(axes: Axes, models: list[dict[str, Any]], looks: list[dict[str, Any]]) -> None:
     for model, look in zip(models, looks, strict=True):
         part = model["theory"]["theorem_1"]
         for key, marker in (("random_slack", "o"), ("steepest_slack", "^")):
@@ -138,12 +140,13 @@ def _slack_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
 
 
 def _lemma_panel(axes: Axes, part: dict[str, Any], dimension: int) -> None:
-    for key, style in {
+    styles: dict[str, dict[str, Any]] = {
         "bound": {"color": "#a00020", "label": "Lemma 1"},
         "chernoff": {"color": "#00805a", "label": "Chernoff"},
         "exact": {"color": "black", "linestyle": ":", "label": "exact"},
         "empirical": {"color": "black", "linewidth": 3, "alpha": 0.4, "label": "draws"},
-    }.items():
+    }
+    for key, style in styles.items():
         axes.plot(part["norm"], _drawable(part[key]), **style)
     _mark_informative(axes, part["informative_from"], part["norm"][-1])
     axes.axvline(part["typical_norm"], color="black", linewidth=0.6)
@@ -153,16 +156,17 @@ def _lemma_panel(axes: Axes, part: dict[str, Any], dimension: int) -> None:
     axes.legend(fontsize=8, frameon=False, loc="lower left")
 
 
-def _theorem_2_panel(axes: Axes, models: list[dict], looks: list[dict]) -> None:
+def _theorem_2_panel(axes: Axes, models: list[dict[str, Any]], looks: list[dict[str, Any]]) -> None:
+    styles: dict[str, dict[str, Any]] = {
+        "median_bound": {"linewidth": 1.2},
+        "bound": {"linewidth": 1.2, "linestyle": ":"},
+        "chernoff": {"linewidth": 1, "linestyle": "--"},
+        "empirical": {"linewidth": 3, "alpha": 0.5},
+    }
     for model, look in zip(models, looks, strict=True):
         part = model["theory"]["theorem_2"]
         colour = look["color"]
-        for key, style in {
-            "median_bound": {"linewidth": 1.2},
-            "bound": {"linewidth": 1.2, "linestyle": ":"},
-            "chernoff": {"linewidth": 1, "linestyle": "--"},
-            "empirical": {"linewidth": 3, "alpha": 0.5},
-        }.items():
+        for key, style in styles.items():
             axes.plot(part["t"], _drawable(part[key]), color=colour, **style)
     parts = [model["theory"]["theorem_2"] for model in models]
     _mark_informative(axes, min(p["informative_from"]["median"] for p in parts), max(p["t"][-1] for p in parts))
@@ -190,7 +194,9 @@ def _drawable(values: Sequence[float | None]) -> list[float]:
 def line_looks(models: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """One colour and one entry of the legend per group: runs of one method whose names differ in their -SEED alone."""
     groups = [(model["title"], re.sub(r"-\d+$", "", model["name"])) for model in models]
-    colours, more, looks = {}, iter(MORE * len(models)), []
+    colours: dict[tuple[str, str], str] = {}
+    looks: list[dict[str, Any]] = []
+    more = iter(MORE * len(models))
     for group, model in zip(groups, models, strict=True):
         count, title = groups.count(group), group[0]
         label = _name(model) if count == 1 else f"{title} ({group[1]}, {count} runs)"

@@ -4,7 +4,7 @@ G needs no labels. It is the Hessian of D(p(x) ‖ p(x + d)) in d at d = 0 for e
 cross-entropy where the network is piecewise linear (Proposition 1).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -83,7 +83,13 @@ def diverse_noise_divergence(
     return _divergence(model, x, lambda g: add_diverse_gaussian_noise(x, sigma_max, g), draws, generator)
 
 
-def _divergence(model, x, noisy, draws: int, generator: torch.Generator | None) -> Estimate:
+def _divergence(
+    model: nn.Module,
+    x: Tensor,
+    noisy: Callable[[torch.Generator], Tensor],
+    draws: int,
+    generator: torch.Generator | None,
+) -> Estimate:
     check_at_least(1, draws=draws)
     generator = generator or make_generator(0, "divergence", device=x.device)
     with frozen(model), torch.no_grad():

@@ -51,7 +51,8 @@ def gradient_norms(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
 def norms(v: Tensor) -> Tensor:
     """The l2 norm of each image (N,...) to (N,)."""
-    return v.flatten(1).norm(dim=1)
+    lengths: Tensor = v.flatten(1).norm(dim=1)
+    return lengths
 
 
 def dots(a: Tensor, b: Tensor) -> Tensor:

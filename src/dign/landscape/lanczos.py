@@ -106,8 +106,9 @@ def _ritz(alphas: Tensor, betas: Tensor) -> Extremes:
     values, vectors = torch.linalg.eigh(tridiagonal)
     last = torch.where(ended[:, -1], 0, betas[:, -1]).double()
     residuals = last[:, None] * vectors[:, -1].abs()
-    ends = [values[:, -1], residuals[:, -1], values[:, 0], residuals[:, 0]]
-    return Extremes(*[end.to(alphas.dtype) for end in ends], iterations=steps)
+    ends = (values[:, -1], residuals[:, -1], values[:, 0], residuals[:, 0])
+    largest, largest_residual, smallest, smallest_residual = (end.to(alphas.dtype) for end in ends)
+    return Extremes(largest, largest_residual, smallest, smallest_residual, iterations=steps)
 
 
 def _converged(found: Extremes, tolerance: float) -> bool:

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from dign.devices import as_float
+from dign.divergences import log_probabilities
 from dign.errors import UserError, check_at_least
 from dign.frozen import frozen
 from dign.landscape.curvature import squared_difference
 from dign.landscape.draws import image_noise
-from dign.landscape.gradients import check_batch, cross_entropy, input_gradients, log_probabilities, norms, per_image
+from dign.landscape.gradients import check_batch, cross_entropy, input_gradients, norms, per_image
 from dign.landscape.memory import Progress, fitting_batch_size, in_batches
 
 PANELS = ("loss_difference", "accuracy", "first_order", "second_order")

@@ -90,7 +90,7 @@ def available_bytes(device: torch.device) -> int | None:
 
 
 def too_small(needed: int | None = None, free: int | None = None) -> UserError:
-    amount = f": it needs about {needed / 2**20:.0f} MiB and {free / 2**20:.0f} MiB are free" if needed else ""
+    amount = f": it needs about {needed / 2**20:.0f} MiB and {free / 2**20:.0f} MiB are free" if needed and free else ""
     return UserError(
         f"Memory is too small for even one image through this model{amount}; "
         "use a machine or device with more, or close other programs."

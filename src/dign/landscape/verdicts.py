@@ -40,14 +40,17 @@ def theory_summary(values: TheoryValues, plan: TheoryPlan, dimension: int) -> di
 
 def expansion(
     values: TheoryValues, plan: TheoryPlan, divergence: Tensor, level: Tensor, factor: int
-) -> dict[str, list[float]]:
+) -> dict[str, list[float | None]]:
     """E D against sigma^2/factor Tr G at each sigma: the ratio of the means over images, and of single images.
 
     The noise of the draws is taken out by a control variate: (sigma level)^2/2 z^T G z has the known mean
     sigma^2/factor Tr G and follows the divergence closely where sigma is small. Images on which the model is so sure
     that this mean is lost in rounding do not count.
     """
-    ratios, pooled, errors, counts = [], [], [], []
+    ratios: list[dict[str, float | None]] = []
+    pooled: list[float | None] = []
+    errors: list[float | None] = []
+    counts: list[float | None] = []
     for column, sigma in enumerate(plan.sigmas):
         expected = sigma**2 / factor * values.fisher_trace
         counted = expected > 10 * ROUNDING
@@ -86,7 +89,7 @@ def _controlled_mean(draws: Tensor, control: Tensor) -> Tensor:
     return draws.mean(1) - slope * control.mean(1)
 
 
-def proposition_1(values: TheoryValues) -> dict[str, float]:
+def proposition_1(values: TheoryValues) -> dict[str, float | None]:
     """||H - G||_F / ||G||_F: rounding for a piecewise linear network."""
     seen = values.fisher_square > 0
     relative = (values.departure[seen] / values.fisher_square[seen]).sqrt()

@@ -61,6 +61,7 @@ class AugMax(ChainSettings, Method):
         return _mixture(x, chained, q.detach(), share.detach())
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+        assert clean is not None  # sees_clean
         divergence = jensen_shannon(*map(log_probabilities, (clean, *views))).mean()
         return {"cross_entropy": self.cross_entropy(clean, y), "augmax_consistency": self.weight * divergence}
 

@@ -42,7 +42,7 @@ class ChainSettings:
 
     def chains(self, x: Tensor, count: int, generator: torch.Generator | None) -> Tensor:
         """Each image at the end of `count` chains, uint8 (N,count,3,H,W)."""
-        severity = self.severity
+        severity: Tensor | float | None = self.severity
         if severity is None:
             severity = torch.randint(1, 11, (len(x),), generator=generator, device=x.device)
         return chains(x, count, depth=self.depth, severity=severity, operations=self.operations, generator=generator)
@@ -76,5 +76,6 @@ class AugMix(ChainSettings, Method):
         return [self.mix(x, chained, generator) for chained in both.split(self.width, dim=1)]
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+        assert clean is not None  # sees_clean
         divergence = jensen_shannon(*map(log_probabilities, (clean, *views))).mean()
         return {"cross_entropy": self.cross_entropy(clean, y), "augmix_consistency": self.weight * divergence}

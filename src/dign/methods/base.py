@@ -129,6 +129,8 @@ class Sum(Method):
     once: a term is known by its name.
     """
 
+    _parts: tuple[Method, ...]
+
     def __init__(self, parts: Sequence[Method]) -> None:
         keys = [part.key for part in parts]
         if len(set(keys)) < len(keys):

@@ -44,6 +44,7 @@ class DiGN(Method):
         return [add_diverse_gaussian_noise(x, self.sigma_max, generator) for _ in range(self.samples)]
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+        assert clean is not None  # sees_clean
         log_p = log_probabilities(clean)
         divergence = torch.stack([kl(log_p, log_probabilities(noisy)).mean() for noisy in views]).mean()
         return {"cross_entropy": self.cross_entropy(clean, y), "consistency": self.weight * divergence}

@@ -40,7 +40,7 @@ def _make_one(name: str, settings: Mapping[str, Any], data: str) -> Method:
     kind = METHODS[name]
     hints = get_type_hints(kind)
     known = [spec.name for spec in fields(kind)]
-    values = dict(kind.published.get(data, {}))
+    values: dict[str, Any] = dict(kind.published.get(data, {}))
     for key, value in settings.items():
         if key not in known:
             raise unknown_name(f"setting of {name}", key, known)

@@ -17,4 +17,5 @@ class Standard(Method):
     cost = Cost(forward=1, backward=1)
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+        assert clean is not None  # sees_clean
         return {"cross_entropy": self.cross_entropy(clean, y)}

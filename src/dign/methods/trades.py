@@ -45,5 +45,6 @@ class TRADES(PGDSettings, Method):
         return [self.attack(model, x, lambda logits: kl(log_p, log_probabilities(logits)), generator)]
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+        assert clean is not None  # sees_clean
         divergence = kl(log_probabilities(clean), log_probabilities(views[0])).mean()
         return {"cross_entropy": self.cross_entropy(clean, y), "adversarial_consistency": self.weight * divergence}

@@ -62,7 +62,8 @@ def _timm_model(name: str, classes: int) -> nn.Module:
     timm = import_timm(f"timm:{name}")
     if name not in timm.list_models():
         raise unknown_name("timm model", name, timm.list_models())
-    return timm.create_model(name, num_classes=classes)
+    model: nn.Module = timm.create_model(name, num_classes=classes)
+    return model
 
 
 def count_parameters(model: nn.Module) -> int:

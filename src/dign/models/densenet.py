@@ -56,4 +56,5 @@ class DenseNet121(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = functional.relu(self.norm(self.layers(self.conv(x))))
-        return self.linear(x.mean(dim=(2, 3)))
+        logits: Tensor = self.linear(x.mean(dim=(2, 3)))
+        return logits

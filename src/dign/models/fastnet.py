@@ -49,7 +49,8 @@ class FastNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.stages(functional.gelu(self.patch(x)))
-        return self.linear(x.amax(dim=(2, 3)))
+        logits: Tensor = self.linear(x.amax(dim=(2, 3)))
+        return logits
 
 
 def tinynet(classes: int, image_size: tuple[int, int]) -> FastNet:

@@ -9,6 +9,9 @@ from torch import Tensor, nn
 class Normalize(nn.Module):
     """(x - mean) / std per channel; mean and std are saved with the weights."""
 
+    mean: Tensor
+    std: Tensor
+
     def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
         super().__init__()
         self.register_buffer("mean", torch.tensor(mean, dtype=torch.float32).view(-1, 1, 1))

@@ -15,7 +15,7 @@ class BasicBlock(nn.Module):
         self.norm1 = nn.BatchNorm2d(outputs)
         self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
         self.norm2 = nn.BatchNorm2d(outputs)
-        self.shortcut = nn.Identity()
+        self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
             self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
 
@@ -49,7 +49,8 @@ class ResNet18(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.stages(functional.relu(self.norm(self.conv(x))))
-        return self.linear(x.mean(dim=(2, 3)))
+        logits: Tensor = self.linear(x.mean(dim=(2, 3)))
+        return logits
 
 
 def wide_resnet18(classes: int, image_size: tuple[int, int]) -> ResNet18:
