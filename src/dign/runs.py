@@ -8,7 +8,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -149,7 +149,8 @@ def method_of(config: RunConfig) -> Method:
     """The method of a configuration; on a person's own images a noise level that is not set follows their size."""
     settings = config.settings
     if config.data.startswith(FOLDER_PREFIX) and unset_noise_levels(config):
-        settings = with_noise_levels(config, config.size or min(load_data(config).image_size))
+        with suppress(UserError):  # images that cannot be read are named by whoever loads them to train
+            settings = with_noise_levels(config, config.size or min(load_data(config).image_size))
     return make_method(config.method, settings, data=config.data, label_smoothing=config.label_smoothing)
 
 
