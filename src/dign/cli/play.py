@@ -1,0 +1,50 @@
+"""`dign play`."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("play", short_help="Corrupt images in the browser and watch what models make of them.")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path())
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="address to serve at; the default is this computer"
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=7860, show_default=True, help="0 takes any free one")
+@click.option("--no-browser", is_flag=True, help="only print the address")
+@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, ...")
+def command(runs: tuple[str, ...], host: str, port: int, no_browser: bool, device: str) -> None:
+    """Serve a page on this computer where images meet corruptions and the models of RUN... say what they see.
+
+    Drop in an image or pick one of the first run's test images, choose a corruption and its severity, and compare the
+    models' most probable classes, with the calibration that `dign evaluate` measured under that very corruption.
+    Needs Gradio: pip install 'dign[play]'. Ctrl-C ends it.
+
+    \b
+    Examples:
+      dign play runs/standard runs/dign
+      dign play runs/dign --port 8000 --no-browser
+    """
+    from dign.play import check_gradio, free_port
+
+    check_gradio()
+    port = free_port(host, port)  # before models are loaded, so that a mistake is known at once
+    from dign.play import LOOPBACK, build_page, serving, stylesheet
+    from dign.playground import open_examples, open_players
+
+    players = open_players(runs, device)
+    page = build_page(players, open_examples(runs))
+    with serving(page, stylesheet(players), host=host, port=port, browser=not no_browser) as address:
+        click.echo(f"The playground is at {address} (Ctrl-C ends it).")
+        if host not in LOOPBACK:
+            click.echo("It asks for no password: whoever reaches this address can use it.", err=True)
+        _wait()
+
+
+def _wait() -> None:
+    from threading import Event
+
+    try:
+        Event().wait()
+    except KeyboardInterrupt:
+        click.echo("Stopped.")
