@@ -35,9 +35,9 @@ class Expected:
 
 def standard_equivalents(config: RunConfig) -> float:
     """How many Standard trainings of the same model, data and epochs a run costs."""
-    from dign.runs import method_of
+    from dign.methods.make import make_method
 
-    return method_of(config).cost.standard_steps
+    return make_method(config.method, config.settings, data=config.data).cost.standard_steps
 
 
 def kind_of(run: PlannedRun) -> tuple[Any, ...]:

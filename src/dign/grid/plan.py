@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from itertools import product
@@ -79,7 +79,11 @@ def make_plan(values: Mapping[str, Any]) -> Plan:
     shared = {key: value for key, value in values.items() if key not in ("for", "evaluate", "threads")}
     special = _special_tables(values.get("for", {}))
     evaluation = _table(values.get("evaluate", {}), "evaluate")
-    runs = [run for chosen in _choices(shared) for run in _expand(shared, special, evaluation, chosen)]
+    parts = [_part(shared, special, evaluation, chosen) for chosen in _choices(shared)]
+    count = sum(part.count for part in parts)
+    if count > MOST_RUNS:
+        raise UserError(f"The grid has {count} runs, more than {MOST_RUNS}: shorten a list.")
+    runs = [run for part in parts for run in part.runs()]
     _check_use(shared, special, runs)
     _check_names(runs)
     return Plan(tuple(runs), threads)
@@ -111,13 +115,33 @@ def each(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _expand(
+@dataclass(frozen=True)
+class _Part:
+    """The runs of one data set, model and method: one for each combination of its other `lists`."""
+
+    chosen: dict[str, str]
+    leaves: dict[str, Any]
+    lists: dict[str, list[Any]]
+    evaluation: Evaluation
+
+    @property
+    def count(self) -> int:
+        return prod(map(len, self.lists.values()))
+
+    def runs(self) -> Iterator[PlannedRun]:
+        for combination in product(*self.lists.values()):
+            axes = dict(zip(self.lists, combination, strict=True))
+            config = _config({**self.leaves, **axes}, self.chosen)
+            yield PlannedRun(run_name(config, axes), config, self.evaluation, axes)
+
+
+def _part(
     shared: Mapping[str, Any],
     special: Mapping[str, Mapping[str, Any]],
     evaluation: Mapping[str, Any],
-    chosen: Mapping[str, str],
-) -> list[PlannedRun]:
-    """The runs of one data set, model and method: one for each combination of its other lists."""
+    chosen: dict[str, str],
+) -> _Part:
+    """What the file says about one data set, model and method: its shared settings and the tables for each."""
     names = [chosen["data"], chosen.get("method", "dign"), chosen.get("model") or _preset_model(shared, chosen)]
     values: dict[str, Any] = {key: value for key, value in shared.items() if key not in CHOOSING}
     for name in names:
@@ -126,15 +150,7 @@ def _expand(
         values = _overlaid(values, extra)
     leaves = _leaves(values, [part.strip() for part in names[1].split("+")])
     lists = {key: each(value) for key, value in leaves.items() if _is_axis(key, value)}
-    if prod(map(len, lists.values())) > MOST_RUNS:
-        raise UserError(f"The grid has more than {MOST_RUNS} runs: shorten a list.")
-    conditions = Evaluation.from_mapping(evaluation)
-    runs = []
-    for combination in product(*lists.values()):
-        axes = dict(zip(lists, combination, strict=True))
-        config = _config({**leaves, **axes}, chosen)
-        runs.append(PlannedRun(run_name(config, axes), config, conditions, axes))
-    return runs
+    return _Part(chosen, leaves, lists, Evaluation.from_mapping(evaluation))
 
 
 def _preset_model(shared: Mapping[str, Any], chosen: Mapping[str, str]) -> str:
@@ -183,8 +199,8 @@ def _is_axis(key: str, value: Any) -> bool:
 def _config(leaves: Mapping[str, Any], chosen: Mapping[str, str]) -> RunConfig:
     """The checked configuration of one run: what `dign train` would refuse is refused here."""
     from dign.data import find_source
+    from dign.methods.make import make_method
     from dign.models import MODELS
-    from dign.runs import method_of
 
     values: dict[str, Any] = {key: value for key, value in leaves.items() if "." not in key}
     settings: dict[str, dict[str, Any]] = {}
@@ -193,7 +209,7 @@ def _config(leaves: Mapping[str, Any], chosen: Mapping[str, str]) -> RunConfig:
         if method:
             settings.setdefault(method, {})[name] = value
     config = RunConfig.from_mapping({**values, **chosen, "settings": settings})
-    method_of(config)
+    make_method(config.method, config.settings, data=config.data, label_smoothing=config.label_smoothing)
     find_source(config.data)
     if config.model not in MODELS and not config.model.startswith("timm:"):
         raise unknown_name("model", config.model, [*MODELS, "timm:NAME"])
@@ -242,8 +258,6 @@ def _check_use(shared: Mapping[str, Any], special: Mapping[str, Mapping[str, Any
 
 
 def _check_names(runs: Sequence[PlannedRun]) -> None:
-    if len(runs) > MOST_RUNS:
-        raise UserError(f"The grid has {len(runs)} runs, more than {MOST_RUNS}: shorten a list.")
     name, count = Counter(run.name.casefold() for run in runs).most_common(1)[0]
     if count > 1:
         raise UserError(f"{count} runs of the grid would be called {name}: a list names the same thing twice.")

@@ -13,7 +13,7 @@ from dign.errors import UserError
 from dign.files import replacing, write_json
 from dign.grid.plan import Plan, PlannedRun, slug
 from dign.grid.state import Stage, state_of
-from dign.grid.store import open_store
+from dign.grid.store import Store, open_store
 
 FOLDER = "sensitivity"
 
@@ -123,11 +123,19 @@ def studies_of(plan: Plan, out: Path | str) -> list[Sensitivity]:
     store = open_store(out)
     studies = []
     for title, runs in groups.items():
-        states = {run.name: state_of(store, run) for run in runs}
-        done = [(run, states[run.name].summary) for run in runs if states[run.name].stage is Stage.DONE]
+        done = [(run, summary) for run in runs if (summary := _summary(store, run)) is not None]
         if done:
             studies.append(make_sensitivity(title, done, missing=len(runs) - len(done)))
     return studies
+
+
+def _summary(store: Store, run: PlannedRun) -> Mapping[str, Any] | None:
+    """A run's summary; None where it is not done, or where its folder holds some other run."""
+    try:
+        state = state_of(store, run)
+    except UserError:
+        return None
+    return state.summary if state.stage is Stage.DONE else None
 
 
 def numeric_axes(run: PlannedRun) -> dict[str, float]:

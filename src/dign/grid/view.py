@@ -18,9 +18,11 @@ from dign.grid.estimate import Expected, standard_equivalents, time_left
 from dign.grid.job import DONE, Outcome
 from dign.grid.plan import Plan, PlannedRun
 from dign.grid.state import Stage, State
-from dign.grid.store import Store
+from dign.grid.store import LocalStore, Store
 
 STAGES = {Stage.NEW: "to run", Stage.BEGUN: "to go on", Stage.TRAINED: "to evaluate", Stage.DONE: "done"}
+REDRAW = {True: 0.5, False: 10.0}
+"""Seconds between two drawings of the live table: of runs in a local folder, and of runs under a URL."""
 SHOWN_ENDS = 8
 """How many of the last runs that ended stay in the live table."""
 
@@ -115,6 +117,7 @@ class RunningView:
         self.total = len(plan.runs)
         self.finished = sum(state.stage is Stage.DONE for state in states.values())
         self.failed = 0
+        self.drawn = 0.0
         self.begun: dict[str, float] = {}
         self.stages: dict[tuple[str, str], tuple[float, float]] = {}
         """When each stage of a run was first seen, and how much of it was done then: what went before is not speed."""
@@ -159,8 +162,9 @@ class RunningView:
             self.console.print(text, highlight=False, markup=False)
 
     def tick(self) -> None:
-        if self.live:
+        if self.live and time.monotonic() - self.drawn >= REDRAW[isinstance(self.store, LocalStore)]:
             self.live.update(self.table(), refresh=True)
+            self.drawn = time.monotonic()
 
     def table(self) -> Group:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -171,19 +175,21 @@ class RunningView:
             text = scores(outcome.summary) if good else f"{outcome.state}: {outcome.error or ''}"
             style = "green" if good else "red"
             table.add_row(Text(name), Text(text, style=style), "", duration(outcome.seconds), "")
-        for name, since in self.begun.items():
-            table.add_row(*self._running_row(name, since))
+        rows = [row for name, since in self.begun.items() if (row := self._running_row(name, since))]
+        for row in rows:
+            table.add_row(*row)
         for name in self.elsewhere - self.begun.keys():
             table.add_row(Text(name), "another process works on it", "", "", "")
-        waiting = self.total - self.finished - self.failed - len(self.begun)
+        waiting = self.total - self.finished - self.failed - len(rows)
         failed = f", {self.failed} failed" if self.failed else ""
         return Group(table, Text(f"{self.finished} of {self.total} done{failed}, {waiting} waiting"))
 
-    def _running_row(self, name: str, since: float) -> tuple[Any, ...]:
+    def _running_row(self, name: str, since: float) -> tuple[Any, ...] | None:
+        """A run that is under way; None while it waits for its worker, in Ray's queue for instance."""
         progress = self.store.progress(name) or {}
         now, stage, fraction = time.time(), str(progress.get("stage", "")), progress.get("fraction", 0.0)
         if not isinstance(fraction, float) or progress.get("time", 0.0) < since:
-            return Text(name), "waits for a worker", "", duration(now - since), ""
+            return None
         began, start = self.stages.setdefault((name, stage), (now, fraction))
         gained = fraction - start
         left = duration((now - began) * (1 - fraction) / gained) if gained > 0.01 else ""
