@@ -17,8 +17,6 @@ VERBS = {
     "evaluate": "evaluate",
     "predict": "predict",
     "play": "play",
-    "export": "export",
-    "hub": "hub",
     "grid": "grid",
     "report": "report",
     "data": "data",
