@@ -34,7 +34,7 @@ lr = 1e30
 """Two runs, of which the second fails."""
 
 
-def wait_until(condition, seconds=120.0):
+def wait_until(condition, seconds=300.0):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if value := condition():
