@@ -144,7 +144,8 @@ def _gallery(gradio: Any, pictures: list[Any], examples: Examples) -> Any:
     if not pictures:
         return gradio.HTML(str(tag("p", f"No examples: {examples.missing}", class_="note")))
     items = list(zip(pictures, examples.labels, strict=True))
-    return gradio.Gallery(items, label="Test images", allow_preview=False, format="png", buttons=[],
+    gradio.HTML(str(tag("p", "Test images, with their classes:", class_="note")))
+    return gradio.Gallery(items, label="Test images", show_label=False, allow_preview=False, format="png", buttons=[],
                           height="auto", interactive=False, elem_id="examples")  # fmt: skip
 
 
