@@ -33,8 +33,10 @@ def open_classifier(where: str | Path) -> Classifier:
     """The classifier in a finished run folder, or in a hub folder (`DIR` or `hub:DIR`), on the CPU in eval mode."""
     folder = hub_folder(where)
     if is_hub_folder(folder):
-        from dign.hub import open_hub_folder
-
+        try:
+            from dign.hub import open_hub_folder
+        except ImportError as error:
+            raise UserError(f"Hub folders need huggingface_hub ({error}): pip install 'dign[hub]'.") from error
         return open_hub_folder(folder)
     if str(where).startswith(HUB_PREFIX) or not (folder / "config.toml").is_file():
         raise UserError(

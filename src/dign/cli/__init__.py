@@ -17,6 +17,8 @@ VERBS = {
     "evaluate": "evaluate",
     "predict": "predict",
     "play": "play",
+    "export": "export",
+    "hub": "hub",
     "grid": "grid",
     "report": "report",
     "data": "data",

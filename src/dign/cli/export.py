@@ -1,0 +1,38 @@
+"""`dign export`."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("export", short_help="Write a run's model as ONNX or as a torch.export program.")
+@click.argument("run", type=click.Path())
+@click.option("--out", required=True, type=click.Path(), metavar="FILE", help="model.onnx, or model.pt2")
+@click.option(
+    "--images", type=click.IntRange(min=1), default=32, show_default=True, help="test images to check it with"
+)
+@click.option("--quiet", "-q", is_flag=True)
+def command(run: str, out: str, images: int, quiet: bool) -> None:
+    """Write the model of a finished RUN for other runtimes, normalisation included, for batches of any size.
+
+    Before the file takes its place it is run (ONNX under onnxruntime) on clean and corrupted test images, and its
+    logits are compared with PyTorch's. ONNX needs the extra dign[onnx].
+
+    \b
+    Examples:
+      dign export runs/photos --out photos.onnx
+      dign export runs/photos --out photos.pt2
+    """
+    from dign.export import CHECKED, export_run
+    from dign.runs import load_run
+
+    exported = export_run(load_run(run), out, images=images)
+    if quiet:
+        return
+    click.echo(
+        f"Wrote {exported.path}: logits within {exported.difference:.1e} of PyTorch's on {exported.images} images "
+        f"({', '.join(CHECKED)}).",
+        err=True,
+    )
+    if exported.single_pass:
+        click.echo("It predicts in one pass; the run's method averages several, which is left to you.", err=True)
