@@ -1,6 +1,7 @@
 """Seeds, atomic files, schedules, configurations: what everything else stands on."""
 
 import json
+import os
 import tomllib
 
 import pytest
@@ -32,6 +33,14 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     with pytest.raises(ValueError):
         write_json(target, {"a": float("nan")})
     assert json.loads(target.read_text()) == {"a": 1}
+
+
+def test_a_folder_or_a_device_is_never_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(UserError, match="choose another name"):
+            write_json(path, {})
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_the_paper_schedule_drops_at_epochs_50_and_100():

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from dign.corruptions import FAMILIES, NAMES, corrupt, frost_source, profile_for
 from dign.corruptions.benchmark import Benchmark, Condition, open_benchmark
 from dign.data.base import DataSet, Split
-from dign.devices import as_float, make_fabric
+from dign.devices import as_float, pick_device
 from dign.errors import UserError, unknown_name
 from dign.examples import example_predictions
 from dign.files import write_json
@@ -207,21 +207,21 @@ def results_of(
     images = getattr(data, split)
     if temperature and split == "validation":
         raise UserError("The temperature is fitted on the validation split: evaluate another one with --temperature.")
-    fabric = make_fabric(device, "32")
-    model: nn.Module = subject.model.to(fabric.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    target = pick_device(device)
+    model: nn.Module = subject.model.to(target, memory_format=torch.channels_last)  # type: ignore[call-overload]
     predict = partial(subject.predict, model)
     with frozen(model):
-        fitted = _fit_temperature(predict, data.validation, fabric.device, batch_size) if temperature else None
+        fitted = _fit_temperature(predict, data.validation, target, batch_size) if temperature else None
         measured = evaluate(
             predict,
             images,
             conditions,
             batch_size=batch_size,
-            device=fabric.device,
+            device=target,
             temperature=fitted.value if fitted else None,
             progress=progress,
         )
-        examples = example_predictions(predict, _shown(conditions, images), data.classes, device=fabric.device)
+        examples = example_predictions(predict, _shown(conditions, images), data.classes, device=target)
     if fitted:
         measured["temperature"] |= {
             "split": "validation",

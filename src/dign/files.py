@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dign.errors import UserError
+
 
 @contextmanager
 def replacing(path: Path | str) -> Iterator[Path]:
@@ -16,6 +18,8 @@ def replacing(path: Path | str) -> Iterator[Path]:
     next writer instead of piling up.
     """
     path = Path(path)
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is not a file that could be replaced: choose another name.")
     partial = path.with_name(f".{path.name}.partial")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dign.classifier import Classifier, open_classifier
 from dign.corruptions import corrupt
-from dign.devices import as_float, make_fabric
+from dign.devices import as_float, pick_device
 from dign.errors import UserError
 from dign.metrics import Calibration
 from dign.predict import read_images
@@ -57,7 +57,7 @@ class Examples:
 
 def open_players(places: Sequence[str | Path], device: str = "auto") -> list[Player]:
     """The models in these finished run folders or hub folders."""
-    target = make_fabric(device, "32").device
+    target = pick_device(device)
     classifiers = [open_classifier(place) for place in places]
     slots = _slots([classifier.method.title for classifier in classifiers])
     short = [classifier.name for classifier in classifiers]

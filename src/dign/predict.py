@@ -17,7 +17,7 @@ from dign.augment.noise import add_gaussian_noise
 from dign.classifier import Classifier
 from dign.data.folder import EXTENSIONS
 from dign.data.images import decode, in_parallel, printable
-from dign.devices import as_float, make_fabric
+from dign.devices import as_float, pick_device
 from dign.errors import UserError, check_at_least
 from dign.frozen import frozen
 from dign.seeds import make_generator
@@ -111,7 +111,7 @@ def predict_files(
     """
     check_at_least(0, **{f"sigma {sigma}": sigma for sigma in sigmas})
     images = read_images(files, classifier.image_size)
-    target = make_fabric(device, "32").device
+    target = pick_device(device)
     classifier.model.to(target)
     with frozen(classifier.model), torch.no_grad():
         for file, pixels in zip(files, images, strict=True):

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dign.data.base import Split
-from dign.devices import make_fabric
+from dign.devices import pick_device
 from dign.errors import UserError
 from dign.files import write_json
 from dign.landscape.figures import landscape_figure, save_figure, theory_figure
@@ -53,7 +53,7 @@ def compare_runs(
     """Measure every run, write landscape.json with the figures into `out`, and each run's own part into its folder."""
     started = time.monotonic()
     plan = _plan(runs, choices)
-    device = make_fabric(choices.device, "32").device
+    device = pick_device(choices.device)
     models = [_measure_run(run, plan, choices, device, follow) for run in runs]
     result = {
         "schema": SCHEMA,
