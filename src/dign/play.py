@@ -26,7 +26,7 @@ from dign.report.quantities import corruption_title
 if TYPE_CHECKING:
     from gradio import Blocks
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOOPBACK = ("127.0.0.1", "localhost")
 FIRST_CORRUPTION, FIRST_SEVERITY = "gaussian_noise", 3
 """What the page opens with: something to see at once."""
 SANS = ("system-ui", "Segoe UI", "Roboto", "Helvetica Neue", "Liberation Sans", "Arial", "sans-serif")
@@ -190,16 +190,16 @@ def _no_proxy_for(host: str) -> Iterator[None]:
 
 
 def free_port(host: str, port: int) -> int:
-    """`port` if a server can listen there, or any free one for 0."""
+    """`port` if a server can listen there, or any free one for 0. IPv4 alone: Gradio cannot write an IPv6 address."""
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, socket.AF_INET, socket.SOCK_STREAM)[0]
         with closing(socket.socket(family, kind, protocol)) as trial:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             trial.bind(address)
             return trial.getsockname()[1]
     except socket.gaierror as error:
         raise UserError(
-            f"--host {host} is no address: use 127.0.0.1, or 0.0.0.0 for all of this computer's."
+            f"--host {host} is no IPv4 address: use 127.0.0.1, or 0.0.0.0 for all of this computer's."
         ) from error
     except PermissionError as error:
         raise UserError(f"Port {port} may not be used by you: choose one above 1023 with --port.") from error
