@@ -69,6 +69,13 @@ class RunConfig:
     validate_every: int = setting(5, "Outcome", "epochs between validations (0: only at the end)", least=0)
     checkpoint_seconds: float = setting(60.0, "Outcome", "seconds between checkpoints", least=0)
 
+    track: str = setting(
+        "auto",
+        "Outcome",
+        "experiment tracker, offline unless told otherwise; auto: TensorBoard where it is installed",
+        choices=("auto", "none", "tensorboard", "mlflow", "wandb"),
+    )
+
     device: str = setting("auto", "Machine", "auto, cpu, cuda, cuda:1, mps, ...")
     precision: str = setting(
         "auto", "Machine", "float32 or mixed bfloat16; auto: bf16 on a GPU that has it", choices=("auto", "32", "bf16")

@@ -1,4 +1,4 @@
-"""What a person and a file see of a run: a progress bar, `metrics.jsonl`, and TensorBoard where it is installed."""
+"""What a person and a file see of a run: a progress bar, `metrics.jsonl`, and an experiment tracker."""
 
 from __future__ import annotations
 
@@ -12,12 +12,23 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from dign.files import write_text
+from dign.tracking import Tracker
 
 
 class Monitor:
     """Follows a run from step `first` of `total`. Without a terminal, one line per validation replaces the bar."""
 
-    def __init__(self, folder: Path, *, total: int, first: int, images_per_step: int, title: str, quiet: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        total: int,
+        first: int,
+        images_per_step: int,
+        title: str,
+        quiet: bool,
+        tracker: Tracker | None = None,
+    ) -> None:
         self.total = total
         self.images_per_step = images_per_step
         self._console = Console(stderr=True, quiet=quiet)
@@ -36,7 +47,7 @@ class Monitor:
         self._path = folder / "metrics.jsonl"
         _drop_records_from(self._path, first)
         self._file = open(self._path, "a", encoding="utf-8")  # noqa: SIM115 (closed in __exit__)
-        self._board = _tensorboard(folder, first)
+        self._tracker = tracker
         self._clock, self._clock_step = time.perf_counter(), first
 
     def __enter__(self) -> Monitor:
@@ -48,8 +59,8 @@ class Monitor:
     ) -> None:
         self._progress.stop()
         self._file.close()
-        if self._board:
-            self._board.close()
+        if self._tracker:
+            self._tracker.close()
 
     def trained(self, step: int, epoch: int, loss: float, terms: dict[str, float], lr: float) -> None:
         """Record the mean loss since the last call; `step` steps are done."""
@@ -77,10 +88,15 @@ class Monitor:
     def _write(self, record: dict[str, Any]) -> None:
         self._file.write(json.dumps(record) + "\n")
         self._file.flush()
-        if self._board:
-            for name, value in {**record, **record.get("terms", {}), **record.get("validation", {})}.items():
-                if isinstance(value, float):
-                    self._board.add_scalar(name, value, record["step"])
+        if self._tracker:
+            self._tracker.log(numbers_of(record), record["step"])
+
+
+def numbers_of(record: dict[str, Any]) -> dict[str, float]:
+    """The numbers of a record by name; those of a validation are kept apart from those of training."""
+    found = {**record, **record.get("terms", {})}
+    found |= {f"validation/{name}": value for name, value in record.get("validation", {}).items()}
+    return {name: value for name, value in found.items() if isinstance(value, float)}
 
 
 def _drop_records_from(path: Path, first: int) -> None:
@@ -95,11 +111,3 @@ def _drop_records_from(path: Path, first: int) -> None:
         except (ValueError, KeyError, TypeError):
             continue
     write_text(path, "".join(f"{line}\n" for line in kept))
-
-
-def _tensorboard(folder: Path, first: int) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except (ImportError, RuntimeError):
-        return None
-    return SummaryWriter(folder / "tensorboard", purge_step=first)

@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from dign.own_images import advice
 from dign.runs import Run, create_run, load_data, load_run, locked, method_of, now
 from dign.schedules import learning_rate
 from dign.seeds import make_generator
+from dign.tracking import check_tracker, make_tracker
 
 LOG_EVERY = 20
 """Steps between records. The loss is looked at only then, so that a GPU never waits for the host in between."""
@@ -48,6 +49,7 @@ def train(config: RunConfig, out: Path | str, *, quiet: bool = False) -> Run:
     """Train a model as `config` says into the new folder `out`."""
     method_of(config)  # what can be wrong is tried before anything is written
     make_fabric(config.device, config.precision)
+    check_tracker(config.track)
     data = load_data(config)
     with torch.device("meta"):
         model = build(config.model, classes=len(data.classes), image_size=data.image_size)
@@ -166,6 +168,7 @@ class _Training:
             images_per_step=self.batch_size,
             title=f"{self.method.title} {self.config.model}",
             quiet=quiet,
+            tracker=make_tracker(self.config.track, self.run.path, first, self._tracked_settings()),
         )
         saved = self.clock = time.monotonic()
         self._train_mode()
@@ -186,6 +189,12 @@ class _Training:
                 if interrupted and done < self.total:
                     raise Interrupted(f"Stopped after step {done} of {self.total}.")
         return self._finish()
+
+    def _tracked_settings(self) -> dict[str, Any]:
+        """The configuration as a flat table."""
+        values = asdict(self.config)
+        methods = values.pop("settings")
+        return values | {f"{name}.{key}": value for name, table in methods.items() for key, value in table.items()}
 
     def _step(self, step: int) -> None:
         """One update of the weights: everything random in it follows from the seed and the step's number."""
