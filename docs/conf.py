@@ -7,6 +7,7 @@ import dign
 
 project = "dign"
 author = "the dign contributors"
+copyright = f"2026, {author}"
 version = release = dign.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
@@ -18,6 +19,7 @@ html_theme = "furo"
 html_title = f"dign {dign.__version__}"
 html_copy_source = False
 
+highlight_language = "none"  # a block that names no language has none
 default_role = "code"
 autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": True}
 autodoc_inherit_docstrings = False

@@ -21,7 +21,7 @@ def test_every_block_runs(page, tmp_path, monkeypatch, capsys):
         if language == "python":
             exec(compile(text, f"{page.name}, a block of Python", "exec"), names)
             continue
-        for line in text.splitlines():
+        for line in text.replace("\\\n", " ").splitlines():
             program, *arguments = shlex.split(line)
             assert program == "dign", line
             with pytest.raises(SystemExit) as stop:
