@@ -51,6 +51,7 @@ def test_the_loop_runs_as_written():
 def test_the_commands_run_as_written_only_smaller(tmp_path, monkeypatch):
     """In order, with options appended that make them small; CIFAR-10 is stood in for by the digits."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "experiments").symlink_to(ROOT / "experiments")
     _photographs(tmp_path / "photos")
     small = ["--epochs", "1", "--model", "tinynet", "--batch-size", "64", "--quiet"]
     appended = {
