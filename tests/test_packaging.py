@@ -95,3 +95,9 @@ def test_every_core_dependency_and_extra_is_justified():
 
 def test_the_citation_names_this_version():
     assert f"\nversion: {dign.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_every_extra_that_is_spoken_of_exists():
+    pages = [path for folder in ("src", "docs", "examples") for path in (ROOT / folder).rglob("*.[pm][yd]")]
+    named = {name for page in pages for name in re.findall(r"dign\[([a-z]+)\]", page.read_text(encoding="utf-8"))}
+    assert "timm" in named and named <= set(PROJECT["project"]["optional-dependencies"])
