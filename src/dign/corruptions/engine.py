@@ -65,8 +65,9 @@ def corrupt(
     batch = images if images.dim() == 4 else images[None]
     height, width = batch.shape[-2:]
     profile = profile or profile_for(height, width)
-    setting = parameters(name, severity or 1, profile)
-    if severity == 0 and not isinstance(severity, bool):
+    clean = severity == 0 and not isinstance(severity, bool | float)
+    setting = parameters(name, 1 if clean else severity, profile)
+    if clean:
         return images.clone()
     done = [
         _corrupt_chunk(part, CORRUPTIONS[name], setting, f"{name}/{severity}", seed, first + start)

@@ -32,7 +32,7 @@ def parameters(name: str, severity: int, profile: str) -> Any:
     table = _published()[profile]
     if name not in table:
         raise unknown_name("corruption", name, table)
-    if severity not in SEVERITIES or isinstance(severity, bool):
+    if isinstance(severity, bool | float) or severity not in SEVERITIES:
         raise UserError(f"Severity must be a whole number from 0 (clean) to 5, not {severity!r}.")
     setting = table[name][severity - 1]
     return [*setting, FROST_SCALE[profile]] if name == "frost" else setting
