@@ -134,6 +134,14 @@ def test_a_billion_predictions_keep_their_digits():
     assert scores.sharpness == pytest.approx(1 / 0.015, rel=1e-9)
 
 
+@pytest.mark.parametrize("confidence", [0.51, 0.7, 0.9, 0.999])
+def test_equal_confidences_have_no_sharpness_however_many_they_are(confidence):
+    calibration = Calibration()
+    row = torch.tensor([[confidence, 1 - confidence]], dtype=torch.float64)
+    calibration.update(row.expand(100_003, 2), torch.zeros(100_003, dtype=torch.long))
+    assert calibration.compute().sharpness is None
+
+
 def test_bad_input_is_refused():
     calibration = Calibration()
     with pytest.raises(UserError, match="softmax"):
@@ -142,6 +150,9 @@ def test_bad_input_is_refused():
         calibration.update(torch.tensor([[float("nan"), 0.0]]), torch.tensor([0]))
     with pytest.raises(UserError, match="labels"):
         calibration.update(torch.rand(3, 2), torch.tensor([0]))
+    for label in (-1, 2):
+        with pytest.raises(UserError, match=r"outside 0\.\.1"):
+            calibration.update(torch.tensor([[0.9, 0.1]]), torch.tensor([label]))
     with pytest.raises(UserError, match="update"):
         calibration.compute()
     with pytest.raises(UserError, match="bins"):

@@ -9,6 +9,9 @@ from torch import Tensor
 
 from dign.errors import UserError
 
+_ROUNDING = 1e-9
+"""A variance below this share of the mean square is what rounding leaves of confidences that are all the same."""
+
 
 @dataclass(frozen=True)
 class CalibrationScores:
@@ -60,6 +63,8 @@ class Calibration:
                 f"Calibration takes probabilities (N,C) and labels (N,), "
                 f"not {tuple(probabilities.shape)} and {tuple(labels.shape)}."
             )
+        if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < probabilities.shape[1]:
+            raise UserError(f"A label lies outside 0..{probabilities.shape[1] - 1}, the classes of the probabilities.")
         confidence, predicted = probabilities.detach().max(dim=1)
         confidence = confidence.double()
         if len(labels) and not bool(((confidence >= 0) & (confidence <= 1 + 1e-5)).all()):
@@ -94,7 +99,9 @@ class Calibration:
         counts = self._counts.clamp(min=1).double()
         confidence = self._midpoints() + self._deviation / counts
         gap = confidence - self._correct / counts
-        variance = (self._square / counts - (self._deviation / counts).square()).clamp(min=0)
+        square = self._square / counts
+        variance = square - (self._deviation / counts).square()
+        variance = torch.where(variance > _ROUNDING * square, variance, 0)
         spread = float((weight * variance).sum().sqrt())
         return CalibrationScores(
             count=total,
