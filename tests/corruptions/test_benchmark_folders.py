@@ -243,3 +243,30 @@ def test_bad_input_is_an_error(tmp_path: Path, images, labels) -> None:
         write(images, labels, tmp_path, layout="zip")
     with pytest.raises(UserError, match="Did you mean 'snow'"):
         write(images, labels, tmp_path, names=("snwo",))
+
+
+def test_an_unfinished_benchmark_is_not_taken_for_a_whole_one(tmp_path: Path, images, labels) -> None:
+    def stop(done: int, total: int) -> None:
+        if done > 5 * COUNT:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write(images, labels, tmp_path, names=("contrast", "fog"), progress=stop)
+    assert (tmp_path / "contrast.npy").exists()
+    with pytest.raises(UserError, match="lacks fog"):
+        open_benchmark(tmp_path)
+    assert open_benchmark(tmp_path, names=("contrast",)).names == ("contrast",)
+
+
+def test_a_benchmark_of_others_is_not_written_over(tmp_path: Path, images, labels) -> None:
+    np.save(tmp_path / "fog.npy", np.zeros(3))
+    before = contents(tmp_path)
+    with pytest.raises(UserError, match="did not make"):
+        write(images, labels, tmp_path, names=("fog",))
+    assert contents(tmp_path) == before
+
+
+def test_images_that_cannot_be_corrupted_leave_nothing_behind(tmp_path: Path, images, labels) -> None:
+    with pytest.raises(UserError, match="at least 8"):
+        write(images[..., :6, :6], labels, tmp_path / "new", names=("fog",))
+    assert not (tmp_path / "new").exists()

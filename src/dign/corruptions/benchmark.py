@@ -142,7 +142,8 @@ def _chosen_names(
             if name not in NAMES:
                 raise unknown_name("corruption", name, NAMES)
     elif manifest is not None:
-        chosen = tuple(name for name in NAMES if _listed(manifest, layout, name))
+        wanted = manifest.get("names", ())
+        chosen = tuple(name for name in NAMES if name in wanted or _listed(manifest, layout, name))
     else:
         chosen = NAMES if layout == NPY else TINY_IMAGENET_C
     missing = [name for name in chosen if not (folder / (f"{name}.npy" if layout == NPY else name)).exists()]

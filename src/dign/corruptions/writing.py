@@ -76,7 +76,7 @@ def write_benchmark(
     for name in chosen:
         if name not in NAMES:
             raise unknown_name("corruption", name, NAMES)
-    manifest = _begin(folder, job, data)
+    manifest = _begin(folder, job, data, chosen)
     total, done = len(chosen) * len(job.severities) * len(images), 0
 
     def advance(count: int) -> None:
@@ -114,13 +114,19 @@ def _checked_job(
     if not severities or any(severity not in SEVERITIES for severity in severities):
         raise UserError(f"Severities are whole numbers from 1 to 5, not {list(severities)}.")
     height, width = images.shape[-2:]
+    corrupt(
+        images[:1], NAMES[0], 0, profile=profile
+    )  # an image or a profile that cannot be: said before any file is made
     profile = profile or profile_for(height, width)
     folders = tuple(name.replace("/", "_").replace("\\", "_") for name in classes)
     return _Job(images, labels, tuple(sorted(set(severities))), layout, profile, seed, folders)
 
 
-def _begin(folder: Path, job: _Job, data: str) -> dict[str, Any]:
-    """The manifest to go on with: a new one, or that of an earlier call, rid of parts which are not sound."""
+def _begin(folder: Path, job: _Job, data: str, names: Sequence[str]) -> dict[str, Any]:
+    """The manifest to go on with: a new one, or that of an earlier call, rid of parts which are not sound.
+
+    It is written before any part, and names all that is wanted, so that nobody takes half a benchmark for a whole one.
+    """
     settings = {
         "schema": SCHEMA,
         "layout": job.layout,
@@ -138,13 +144,24 @@ def _begin(folder: Path, job: _Job, data: str) -> dict[str, Any]:
     }
     earlier = read_manifest(folder)
     if earlier is None:
-        return {**settings, "parts": {}}
+        _refuse_others(folder)
+        earlier = {**settings, "names": [], "parts": {}}
     for key, value in settings.items():
         if earlier.get(key) != value:
             shown = "" if key in ("images_sha256", "classes") else f" ({earlier.get(key)}, not {value})"
             raise UserError(f"{folder} holds a benchmark with another {key}{shown}: choose another folder.")
+    wanted = [name for name in NAMES if name in names or name in earlier.get("names", ())]
     sound = {part: entry for part, entry in earlier["parts"].items() if _is_sound(folder / part, entry)}
-    return {**settings, "parts": sound}
+    manifest = {**settings, "names": wanted, "parts": sound}
+    write_manifest(folder, manifest)
+    return manifest
+
+
+def _refuse_others(folder: Path) -> None:
+    """A published benchmark has no manifest, and is not ours to write over."""
+    for part in (LABELS, *NAMES, *(part_name(NPY, name) for name in NAMES)):
+        if (folder / part).exists():
+            raise UserError(f"{folder} holds {part} that dign did not make: choose another folder.")
 
 
 def _digest_of_images(job: _Job) -> str:
