@@ -145,7 +145,13 @@ def test_an_existing_folder_is_never_written_over(undisturbed, tmp_path):
     (tmp_path / "precious.txt").write_text("mine")
     with pytest.raises(UserError, match="exists already"):
         train(config(), tmp_path, quiet=True)
-    assert sorted(path.name for path in tmp_path.iterdir() if path.name != ".lock") == ["precious.txt"]
+    assert [path.name for path in tmp_path.iterdir()] == ["precious.txt"]
+
+
+def test_a_folder_whose_making_was_cut_short_can_be_used_again(tmp_path):
+    for name in (".lock", "run.json", ".config.toml.partial"):
+        (tmp_path / name).write_text("{")
+    assert train(config(epochs=1), tmp_path, quiet=True).finished
 
 
 def test_two_processes_cannot_train_in_one_folder(undisturbed, tmp_path):

@@ -101,6 +101,19 @@ def load_run(path: Path | str) -> Run:
     return Run(path, config, info)
 
 
+BEGINNINGS = {".lock", "run.json", ".run.json.partial", ".config.toml.partial"}
+"""What may lie in a folder whose run was killed while the folder was made."""
+
+
+def check_free(path: Path | str) -> None:
+    """Refuse a folder that holds anything, a run or a person's own files."""
+    path = Path(path)
+    if path.exists() and (not path.is_dir() or not {child.name for child in path.iterdir()} <= BEGINNINGS):
+        raise UserError(
+            f"{path} exists already: choose another --out, or continue it with `dign train --resume {path}`."
+        )
+
+
 def create_run(
     path: Path | str, config: RunConfig, data: DataSet, mean: list[float], std: list[float], **facts: Any
 ) -> Run:
@@ -109,10 +122,7 @@ def create_run(
     `facts` are further entries of `run.json`.
     """
     path = Path(path)
-    if path.exists() and (not path.is_dir() or any(child.name != ".lock" for child in path.iterdir())):
-        raise UserError(
-            f"{path} exists already: choose another --out, or continue it with `dign train --resume {path}`."
-        )
+    check_free(path)
     config = replace(config, settings=settings_of(method_of(config)))
     info = {
         "classes": list(data.classes),

@@ -28,7 +28,7 @@ from dign.methods.base import Method
 from dign.models import build, channel_statistics
 from dign.monitor import Monitor
 from dign.own_images import advice
-from dign.runs import Run, create_run, load_data, load_run, locked, method_of, now
+from dign.runs import Run, check_free, create_run, load_data, load_run, locked, method_of, now
 from dign.schedules import learning_rate
 from dign.seeds import make_generator
 from dign.tracking import check_tracker, make_tracker
@@ -47,7 +47,8 @@ class Diverged(UserError):
 
 def train(config: RunConfig, out: Path | str, *, quiet: bool = False) -> Run:
     """Train a model as `config` says into the new folder `out`."""
-    method_of(config)  # what can be wrong is tried before anything is written
+    check_free(out)  # what can be wrong is tried before anything is written
+    method_of(config)
     make_fabric(config.device, config.precision)
     check_tracker(config.track)
     data = load_data(config)
