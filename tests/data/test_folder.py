@@ -99,6 +99,20 @@ def test_every_size_has_a_cache_of_its_own(photographs, tmp_path):
     assert all(check.good for check in find_source(f"folder:{photographs}").verify(tmp_path / "root", quiet))
 
 
+def test_fetching_clears_a_damaged_cache_away(photographs, tmp_path):
+    sound = load(photographs, tmp_path)
+    (store,) = stores(tmp_path)
+    with open(store / "test_images.npy", "r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"\x07")
+    source = find_source(f"folder:{photographs}")
+    assert not all(check.good for check in source.verify(tmp_path / "root", quiet))
+    source.fetch(tmp_path / "root", quiet)
+    again = load(photographs, tmp_path)
+    assert all(check.good for check in source.verify(tmp_path / "root", quiet))
+    assert len(again.test) == len(sound.test)
+
+
 def test_mixed_sizes_need_a_size(photographs, tmp_path, save_image):
     save_image(photographs / "train" / "red" / "wide.png", size=(12, 6))
     with pytest.raises(UserError, match=r"from 6x12 to 8x8.*--size"):

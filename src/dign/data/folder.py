@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,8 +65,12 @@ class Folder:
     def fetch(self, root: Path, report: Report, origin: Path | None = None) -> str:
         if origin is not None:
             raise UserError("A folder of images is used where it is: leave --from out.")
-        scan(self._folder())
-        return f"{self._folder()} needs no fetching: its images are decoded into {root} when they are first used."
+        folder = self._folder()
+        scan(folder)
+        for path in root.glob(f"{self._prefix(folder)}-*"):
+            if not _is_sound(path, report):
+                shutil.rmtree(path)
+        return f"{folder} needs no fetching: its images are decoded into {root} when they are first used."
 
     def verify(self, root: Path, report: Report) -> list[Check]:
         """The checksums of everything that was decoded from this folder."""
@@ -92,6 +97,14 @@ class Folder:
         """A name for the cache: readable, and one for each place on disk."""
         readable = re.sub(r"[^A-Za-z0-9]+", "-", folder.name).strip("-")[:40]
         return f"folder-{readable}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]}"
+
+
+def _is_sound(path: Path, report: Report) -> bool:
+    try:
+        store = open_store(path)
+        return store is not None and all(check.good for check in store.verify(report))
+    except UserError:
+        return False
 
 
 def scan(folder: Path) -> Layout:
