@@ -284,12 +284,12 @@ def _provenance(conditions: Conditions | Benchmark, image_size: tuple[int, int])
     }
 
 
-def benchmark_for(run: Run, folder: Path | str, only: Sequence[str], severities: Sequence[int]) -> Benchmark:
+def benchmark_for(run: Run, folder: Path | str, only: Sequence[str], severities: Sequence[int] | None) -> Benchmark:
     """Open a benchmark folder for a run, and check that it belongs to the run's data set."""
     return benchmark_of(run.data(), folder, only, severities)
 
 
-def benchmark_of(data: DataSet, folder: Path | str, only: Sequence[str], severities: Sequence[int]) -> Benchmark:
+def benchmark_of(data: DataSet, folder: Path | str, only: Sequence[str], severities: Sequence[int] | None) -> Benchmark:
     """Open a benchmark folder made from the test images of `data`."""
     classes = data.classes
     if data.name == "tiny-imagenet":

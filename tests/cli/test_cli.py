@@ -64,7 +64,8 @@ def test_importing_dign_needs_no_torch():
 def test_lists_name_what_there_is(dign):
     code, out, _ = dign("list", "methods")
     assert code == 0 and all(word in out for word in ("standard", "rse", "dign-without-cr", "--sigma-max"))
-    assert "densenet121" in dign("list", "models")[1]
+    models = dign("list", "models")[1]
+    assert "densenet121" in models and "dign[timm]" in models
     assert "tiny-imagenet" in dign("list", "data")[1]
     assert "speckle_noise" in dign("list", "corruptions")[1]
 
@@ -85,6 +86,17 @@ def test_train_evaluate_and_report(dign, trained, tmp_path):
     assert list(results["corruptions"]["shot_noise"]["severities"]) == ["1", "5"]
     code, _, _ = dign("report", trained, "--out", tmp_path / "report.html")
     assert code == 0 and "<html" in (tmp_path / "report.html").read_text()
+
+
+def test_a_benchmark_is_read_at_the_severities_it_holds(dign, trained, tmp_path):
+    folder = tmp_path / "digits-c"
+    words = ("--only", "contrast", "--severity", "2,3", "--size", "8", "-q")
+    assert dign("corrupt", "digits", "--out", folder, *words)[0] == 0
+    assert dign("evaluate", trained, "--benchmark", folder)[0] == 0
+    results = json.loads((trained / "results.json").read_text())
+    assert list(results["corruptions"]["contrast"]["severities"]) == ["2", "3"]
+    code, _, err = dign("evaluate", trained, "--benchmark", folder, "--split", "validation")
+    assert code == 2 and "test images" in err
 
 
 def test_a_toml_file_describes_a_run_and_options_win(tmp_path):

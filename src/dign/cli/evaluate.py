@@ -18,7 +18,7 @@ Follower = Callable[[int, int], None]
 @click.command("evaluate", short_help="Measure accuracy and calibration, clean and corrupted.")
 @click.argument("runs", nargs=-1, type=click.Path())
 @click.option("--only", multiple=True, metavar="NAME", help="a corruption or a family (noise, blur, weather, digital)")
-@click.option("--severity", default="1-5", show_default=True, help="severities, as in 3 or 1-5 or 1,3,5")
+@click.option("--severity", help="severities, as in 3 or 1-5 or 1,3,5  [default: 1-5, or all that --benchmark holds]")
 @click.option(
     "--benchmark", type=click.Path(), metavar="DIR", help="read corrupted images from DIR (CIFAR-10-C layout)"
 )
@@ -61,6 +61,8 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
             raise UserError(f"--{option} belongs to --model MODULE:FUNCTION, and a run knows its own: leave it out.")
     if bool(runs) == bool(options["model"]):
         raise UserError("Say what to evaluate: run folders, or --model MODULE:FUNCTION with --data NAME.")
+    if options["benchmark"] and options["split"] != "test":
+        raise UserError("--benchmark holds corrupted test images: drop --split, or drop --benchmark.")
     console = Console(stderr=True, quiet=bool(options["quiet"]))
     evaluate = _evaluate_model if options["model"] else _evaluate_runs
     for name, results in evaluate(runs, options, console):
@@ -74,10 +76,11 @@ def _evaluate_runs(
     from dign.runs import load_run
 
     on_the_fly, common = _conditions(options), _common(options)
+    wanted = on_the_fly.severities if options["severity"] else None
     for run in [load_run(path) for path in runs]:
         with _progress(console, f"evaluate {run.path.name}") as follow:
             folder = options["benchmark"]
-            conditions = benchmark_for(run, folder, options["only"], on_the_fly.severities) if folder else on_the_fly
+            conditions = benchmark_for(run, folder, options["only"], wanted) if folder else on_the_fly
             yield run.path.name, evaluate_run(run, conditions, progress=follow, **common)
 
 
@@ -98,7 +101,8 @@ def _evaluate_model(
     data = load(options["data"], size=options["size"])
     subject = external_subject(options["model"], options["weights"], data, options["label"])
     if options["benchmark"]:
-        conditions = benchmark_of(data, options["benchmark"], options["only"], conditions.severities)
+        wanted = conditions.severities if options["severity"] else None
+        conditions = benchmark_of(data, options["benchmark"], options["only"], wanted)
     with _progress(console, f"evaluate {subject.about['name']}") as follow:
         results, examples = results_of(subject, data, conditions, progress=follow, **_common(options))
     write_json(out.with_name("examples.json"), examples)
@@ -111,7 +115,7 @@ def _conditions(options: dict[str, Any]) -> Any:
     from dign.evaluate import Conditions, chosen_corruptions
 
     return Conditions(
-        severities=parse_severities(options["severity"]),
+        severities=parse_severities(options["severity"] or "1-5"),
         corruptions=chosen_corruptions(options["only"]),
         profile=options["profile"],
         seed=options["seed"],

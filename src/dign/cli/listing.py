@@ -18,7 +18,12 @@ def command() -> None:
 
 @command.command("methods")
 def methods() -> None:
-    """Training methods with their settings, defaults, and cost in passes per image and step."""
+    """Training methods with their settings, defaults, and cost in passes per image and step.
+
+    \b
+    Example:
+      dign list methods
+    """
     from dataclasses import fields
 
     from dign.methods import METHODS
@@ -38,18 +43,28 @@ def methods() -> None:
 
 @command.command("models")
 def models() -> None:
-    """Architectures."""
+    """Architectures.
+
+    \b
+    Example:
+      dign list models
+    """
     from dign.names import MODELS
 
     table = _table("model", "what it is")
-    for name, text in {**MODELS, "timm:NAME": "any architecture of the timm library (extra dign[timm])"}.items():
+    for name, text in {**MODELS, "timm:NAME": "any architecture of the timm library (extra dign\\[timm])"}.items():
         table.add_row(name, text)
     _show(table)
 
 
 @command.command("data")
 def data() -> None:
-    """Data sets."""
+    """Data sets.
+
+    \b
+    Example:
+      dign list data
+    """
     from dign.data.names import FOLDER_DESCRIPTION, FOLDER_PREFIX, NAMES
 
     table = _table("data", "what it is")
@@ -60,7 +75,12 @@ def data() -> None:
 
 @command.command("corruptions")
 def corruptions() -> None:
-    """Corruptions by family."""
+    """Corruptions by family.
+
+    \b
+    Example:
+      dign list corruptions
+    """
     from dign.corruptions import FAMILIES
 
     table = _table("family", "corruptions")
