@@ -136,3 +136,9 @@ def test_unknown_norms_and_starts_are_refused_by_name():
         AT(start="ones")
     with pytest.raises(UserError, match="steps"):
         AT(steps=0)
+
+
+@pytest.mark.parametrize("wrong", [{"norm": "l1"}, {"start": "corner"}, {"radius": -1.0}, {"steps": 0}])
+def test_the_function_refuses_what_the_settings_refuse(model, x, y, wrong):
+    with pytest.raises(UserError, match=next(iter(wrong))):
+        pgd(model, x, cross_entropy_of(y), **wrong)

@@ -39,6 +39,7 @@ def pgd(
     The model is attacked in eval mode and is left exactly as it was found; parameters get no gradient.
     x: (N,3,H,W); the result is detached and costs `steps` forward and backward passes.
     """
+    PGDSettings(norm=norm, radius=radius, steps=steps, step_size=step_size, start=start, clip=clip)  # refuses nonsense
     step_size = 2.5 * radius / steps if step_size is None else step_size
     delta = _project(_start(x, norm, radius, start, generator), x, norm, radius, clip)
     with frozen(model), torch.enable_grad():
