@@ -109,10 +109,10 @@ def test_hovering_gives_the_numbers(open_page, address, demo_runs):
     results = json.loads((demo_runs / "dign" / "results.json").read_text())
     page.locator("#summary svg .hit").first.hover()
     tip = page.locator("#tip")
-    assert tip.is_visible()
+    tip.wait_for(state="visible")  # a loaded machine may need a moment
     assert f"DiGN\n{results['clean']['accuracy']:.1f}" in tip.inner_text()
     page.mouse.move(2, 2)
-    assert tip.is_hidden()
+    tip.wait_for(state="hidden")
     page.get_by_role("tab", name="Corruptions").click()
     page.locator(".heat td[data-tip]").first.hover()
     assert "Gaussian Noise, severity 1" in tip.inner_text()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dign.report.claims import CLAIMS, FAILS, PASSES, UNMEASURED, UNSURE, Claim, check_claim, claims_table
+from dign.report.claims import CLAIMS, FAILS, PARTLY, PASSES, UNMEASURED, UNSURE, Claim, check_claim, claims_table
 from dign.report.comparisons import comparison_table, difference_table
 from dign.report.load import load_runs
 from dign.report.make import study_of
@@ -71,6 +71,15 @@ def test_claims_are_decided_by_the_data_in_both_directions(fake_run, tmp_path):
     assert check_claim(reverse, study.groups)[0] == FAILS
     assert check_claim(Claim("", "DiGN", ["AugMix"], [MCA_N]), study.groups) == (UNMEASURED, [])
     assert check_claim(Claim("", "DiGN", ["Standard"], [MCA_N, CLEAN_ACCURACY]), study.groups)[0] != PASSES
+
+
+def test_a_claim_does_not_pass_where_some_of_its_methods_were_not_run_but_may_fail(fake_run, tmp_path):
+    for seed in range(3):
+        fake_run(tmp_path / f"s{seed}", "Standard", seed, images=2000)
+        fake_run(tmp_path / f"d{seed}", "DiGN", seed, images=2000)
+    study = make_study(*load_runs([tmp_path]))
+    assert verdicts(study)["DiGN is more accurate under noise than every other method"] == PARTLY
+    assert check_claim(Claim("", "Standard", ["DiGN", "AugMix"], [MCA_N]), study.groups)[0] == FAILS
 
 
 def test_a_claim_about_many_methods_says_how_many_were_run(demo_runs):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dign.report.calibration_charts import Spot, reliability_diagram, scatter
 from dign.report.charts import Axes, Series, Tip, line_chart, number_ticks, percent_range, tip_text
-from dign.report.claims import FAILS, PASSES, UNMEASURED, UNSURE
+from dign.report.claims import FAILS, PARTLY, PASSES, UNMEASURED, UNSURE
 from dign.report.html import Html, join, tag
 from dign.report.palette import dash_of, heat_colour
 from dign.report.quantities import CALIBRATION, MCA_N, Quantity, corruption_title, severity_accuracy, severity_error
@@ -47,7 +47,8 @@ def _html_cell(cell: Cell, numeric: bool) -> Html:
     shown: object = tag("strong", cell.text) if cell.best else cell.text
     spread = tag("span", f" ± {cell.std:.1f}", class_="std") if cell.std is not None else None
     value = None if cell.value is None else f"{cell.value:.6f}"
-    kind = {PASSES: " passes", FAILS: " fails", UNSURE: " unsure", UNMEASURED: " unsure"}.get(cell.text, "")
+    kinds = {PASSES: " passes", FAILS: " fails"} | dict.fromkeys((UNSURE, UNMEASURED, PARTLY), " unsure")
+    kind = kinds.get(cell.text, "")
     return tag("td", shown, spread, class_="num" if numeric else f"text{kind}", data_value=value)
 
 
