@@ -50,11 +50,12 @@ class Conditions:
             if severity not in (1, 2, 3, 4, 5):
                 raise UserError(f"A severity is one of 1 to 5, not {severity}.")
 
-    def over(self, split: Split) -> Iterator[Condition]:
-        """The split under each corruption at each severity."""
+    def over(self, split: Split, device: torch.device | str = "cpu") -> Iterator[Condition]:
+        """The split under each corruption at each severity; the images are corrupted on `device`."""
         for name in self.corruptions:
             for severity in self.severities:
-                yield Condition(name, severity, _Corrupted(split.images, name, severity, self), split.labels)
+                images = _Corrupted(split.images, name, severity, self, device)
+                yield Condition(name, severity, images, split.labels)
 
 
 def chosen_corruptions(only: Iterable[str]) -> tuple[str, ...]:
@@ -89,7 +90,7 @@ def evaluate(
     conditions = conditions or Conditions()
     seed = conditions.seed or 0
     clean = Condition("clean", 0, split.images, split.labels)
-    corrupted = list(conditions if isinstance(conditions, Benchmark) else conditions.over(split))
+    corrupted = list(conditions if isinstance(conditions, Benchmark) else conditions.over(split, device))
     done, total = 0, sum(map(len, [clean, *corrupted]))
 
     def measure(condition: Condition) -> tuple[Calibration, Calibration]:
@@ -130,6 +131,7 @@ class _Corrupted:
     corruption: str
     severity: int
     conditions: Conditions
+    device: torch.device | str
 
     def __len__(self) -> int:
         return len(self.images)
@@ -137,9 +139,8 @@ class _Corrupted:
     def __getitem__(self, part: slice) -> Tensor:
         first = part.indices(len(self))[0]
         how = self.conditions
-        return corrupt(
-            self.images[part], self.corruption, self.severity, profile=how.profile, seed=how.seed, first=first
-        )
+        images = self.images[part].to(self.device)
+        return corrupt(images, self.corruption, self.severity, profile=how.profile, seed=how.seed, first=first)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ def derive_seed(seed: int, purpose: str, step: int = 0) -> int:
     return int.from_bytes(digest, "little") >> 1
 
 
-def make_generator(
-    seed: int, purpose: str, step: int = 0, device: torch.device | str = "cpu"
-) -> torch.Generator:
+def make_generator(seed: int, purpose: str, step: int = 0, device: torch.device | str = "cpu") -> torch.Generator:
     """A generator seeded from its purpose, so that a resumed run needs no saved random state."""
     return torch.Generator(device=device).manual_seed(derive_seed(seed, purpose, step))

@@ -133,6 +133,7 @@ def test_a_toml_file_describes_a_run_and_options_win(tmp_path):
         (["evaluate", "nowhere"], "not a run folder"),
         (["evaluate", "nowhere", "--only", "nois"], "Did you mean 'noise'"),
         (["evaluate", "nowhere", "--severity", "0-6"], "not severities"),
+        (["evaluate", "nowhere", "--benchmark", "c", "--seed", "1"], "drop --profile and --seed"),
         (["list", "everything"], "everything"),
     ],
 )

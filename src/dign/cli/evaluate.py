@@ -63,6 +63,8 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
         raise UserError("Say what to evaluate: run folders, or --model MODULE:FUNCTION with --data NAME.")
     if options["benchmark"] and options["split"] != "test":
         raise UserError("--benchmark holds corrupted test images: drop --split, or drop --benchmark.")
+    if options["benchmark"] and (options["profile"] or options["seed"]):
+        raise UserError("--benchmark holds images that are made already: drop --profile and --seed.")
     console = Console(stderr=True, quiet=bool(options["quiet"]))
     evaluate = _evaluate_model if options["model"] else _evaluate_runs
     for name, results in evaluate(runs, options, console):

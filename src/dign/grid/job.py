@@ -24,8 +24,6 @@ from dign.grid.state import Stage, State, state_of
 from dign.grid.store import LocalStore, Store, open_store
 
 DONE, FAILED, BUSY, INTERRUPTED = "done", "failed", "busy", "interrupted"
-BEGINNINGS = {".lock", "run.json", ".run.json.partial", ".config.toml.partial"}
-"""What may lie in a folder whose run was killed while the folder was made."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +155,8 @@ def pin_threads(folder: Path, threads: int) -> int:
 
 def _clear_beginnings(folder: Path) -> None:
     """Remove what a process left that was killed while it made the folder; anything else stays, and is an error."""
+    from dign.runs import BEGINNINGS
+
     if folder.is_dir() and {path.name for path in folder.iterdir()} <= BEGINNINGS:
         shutil.rmtree(folder)
 
