@@ -25,7 +25,7 @@ from dign.train import train
 def run(tmp_path_factory):
     config = RunConfig.from_mapping({"data": "digits", "size": 8, "epochs": 1, "method": "rse", "batch_size": 128})
     run = train(config, tmp_path_factory.mktemp("hub") / "run", quiet=True)
-    evaluate_run(run, Conditions(("shot_noise", "fog"), (1, 5), profile="imagenet"), device="cpu")
+    evaluate_run(run, Conditions(("shot_noise", "fog"), (1, 5), profile="imagenet"), device="cpu", temperature=True)
     return run
 
 
@@ -55,6 +55,9 @@ def test_the_card_carries_the_measured_table(run, folder):
         assert f"{results['summary']['calibration'][name]['ece']:.2f}" in card
     row = " | ".join(f"{part['accuracy']:.1f}" for part in results["corruptions"]["fog"]["severities"].values())
     assert f"| fog | {row} |" in card and "| 1 | 5 |" in card
+    scaled = results["temperature"]
+    assert f"| noise, at temperature {scaled['value']:.2f} | {scaled['noise']['accuracy']:.2f} |" in card
+    assert f"measured {results['evaluation']['time']} with dign" in card
     assert "ensemble 10" in card and "tinynet on digits, trained with RSE" in card
 
 

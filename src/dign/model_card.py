@@ -65,6 +65,12 @@ def _measured(results: dict[str, Any] | None) -> list[str]:
     rows = [("clean", calibration["clean"])]
     rows += [("noise (impulse, shot, speckle)", calibration["noise"])] if calibration.get("noise") else []
     rows += [("all corruptions", calibration["all"])] if calibration.get("all") else []
+    scaled = results.get("temperature") or {}
+    rows += [
+        (f"{name}, at temperature {scaled['value']:.2f}", scaled[key])
+        for key, name in (("clean", "clean"), ("noise", "noise"), ("all", "all corruptions"))
+        if scaled.get(key)
+    ]
     table = _table(
         ("images", "accuracy %", "ECE %", "RMSE %", "OE %"),
         [(name, *(f"{part[key]:.2f}" for key in ("accuracy", "ece", "rmse", "oe"))) for name, part in rows],
@@ -73,12 +79,14 @@ def _measured(results: dict[str, Any] | None) -> list[str]:
         (_plain(name), *(f"{value['accuracy']:.1f}" for value in entry["severities"].values()))
         for name, entry in results["corruptions"].items()
     ]
-    said = (
-        f"On the {how.get('split')} split ({how.get('images')} images), corruptions of profile {how.get('profile')}, "
-        f"seed {how.get('seed')}, pooled without gaussian_noise; measured {how.get('time')} with dign "
-        f"{(how.get('versions') or {}).get('dign')}."
-    )
-    lines = [_plain(said), "", *table]
+    facts = {key: _plain(how.get(key)) for key in ("split", "images", "profile", "seed", "time")}
+    lines = [
+        f"On the {facts['split']} split ({facts['images']} images), corruptions of profile {facts['profile']}, seed "
+        f"{facts['seed']}, pooled without gaussian_noise; measured {facts['time']} with dign "
+        f"{_plain((how.get('versions') or {}).get('dign'))}.",
+        "",
+        *table,
+    ]
     if corrupted:
         severities = next(iter(results["corruptions"].values()))["severities"]
         lines += ["", "Accuracy in percent by severity:", ""]
