@@ -92,6 +92,7 @@ def test_options_win_over_presets(preset):
         ({"data": "digits", "validation": 1.0}, "below 1"),
         ({"data": "digits", "preset": "papr"}, "Did you mean 'paper'"),
         ({"epochs": 1}, "Which data"),
+        ({"data": "digits", "dign": {"weight": 1}}, r"under \[settings.dign\]"),
     ],
 )
 def test_wrong_values_are_named(values, message):

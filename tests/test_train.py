@@ -49,6 +49,7 @@ def test_a_run_folder_tells_all_about_itself(undisturbed):
     assert run.config.settings["dign"]["samples"] == 3, (
         "defaults are written out, so that they cannot change under a run"
     )
+    assert run.info["cost"]["forward"] == 4 and run.info["cost"]["standard_steps"] == 4
     assert {"commit", "started", "finished", "seconds", "versions", "command"} <= run.info.keys()
     records = [json.loads(line) for line in (undisturbed / "metrics.jsonl").read_text().splitlines()]
     assert records[-1]["validation"].keys() == {"accuracy", "loss"}

@@ -14,6 +14,7 @@ from typing import Any, get_args, get_type_hints
 
 from dign.errors import UserError, unknown_name
 from dign.hub_files import HUB_PREFIX, hub_folder, is_hub_folder, read_hub_config
+from dign.names import METHODS
 
 
 def setting(
@@ -110,6 +111,8 @@ class RunConfig:
             raise unknown_name("preset", preset, PRESETS)
         known = [spec.name for spec in fields(cls)]
         for key in values:
+            if key in METHODS:
+                raise UserError(f"Settings of {key} belong under [settings.{key}], not under [{key}].")
             if key not in known:
                 raise unknown_name("setting", key, [*known, "preset"])
         if "data" not in values:

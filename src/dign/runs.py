@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -123,13 +123,15 @@ def create_run(
     """
     path = Path(path)
     check_free(path)
-    config = replace(config, settings=settings_of(method_of(config)))
+    method = method_of(config)
+    config = replace(config, settings=settings_of(method))
     info = {
         "classes": list(data.classes),
         "image_size": list(data.image_size),
         "mean": mean,
         "std": std,
         "training_images": len(data.train),
+        "cost": {**asdict(method.cost), "standard_steps": method.cost.standard_steps},
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "commit": git_commit(),
         "started": now(),

@@ -29,15 +29,15 @@ def methods() -> None:
     from dign.methods import METHODS
     from dign.names import METHODS as DESCRIPTIONS
 
-    table = _table("method", "what it is", "forward", "backward", "Standard steps", "settings")
     for name, kind in METHODS.items():
         method = kind()
-        settings = " ".join(f"--{spec.name.replace('_', '-')} {getattr(method, spec.name)}" for spec in fields(method))
         cost = method.cost
-        table.add_row(
-            name, DESCRIPTIONS[name], f"{cost.forward:g}", f"{cost.backward:g}", f"{cost.standard_steps:.1f}", settings
-        )
-    _show(table)
+        passes = f"{cost.forward:g} forward, {cost.backward:g} backward: {cost.standard_steps:.1f} Standard steps"
+        options = [f"--{spec.name.replace('_', '-')} {_short(getattr(method, spec.name))}" for spec in fields(method)]
+        click.echo(click.style(name, bold=True) + f"  {DESCRIPTIONS[name]}")
+        click.echo(f"    passes per image and step: {passes}")
+        click.echo(click.wrap_text("  ".join(options), 100, "    ", "    "))
+        click.echo()
     click.echo("A sum of methods shares the clean pass: --method dign+augmix.")
 
 
@@ -87,6 +87,12 @@ def corruptions() -> None:
     for family, names in FAMILIES.items():
         table.add_row(family, ", ".join(names))
     _show(table)
+
+
+def _short(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()
 
 
 def _table(*columns: str):
