@@ -104,17 +104,25 @@ def test_tabs_by_mouse_keyboard_and_address(open_page, address):
     assert panels(open_page(address + "#corruptions")) == ["corruptions"]
 
 
+def hover(page, mark):
+    """Scroll there first and let the scroll event pass: scrolling hides the numbers, as it should."""
+    mark.scroll_into_view_if_needed()
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    mark.hover()
+
+
 def test_hovering_gives_the_numbers(open_page, address, demo_runs):
     page = open_page(address)
     results = json.loads((demo_runs / "dign" / "results.json").read_text())
-    page.locator("#summary svg .hit").first.hover()
+    hover(page, page.locator("#summary svg .hit").first)
     tip = page.locator("#tip")
     tip.wait_for(state="visible")  # a loaded machine may need a moment
     assert f"DiGN\n{results['clean']['accuracy']:.1f}" in tip.inner_text()
     page.mouse.move(2, 2)
     tip.wait_for(state="hidden")
     page.get_by_role("tab", name="Corruptions").click()
-    page.locator(".heat td[data-tip]").first.hover()
+    hover(page, page.locator(".heat td[data-tip]").first)
+    tip.wait_for(state="visible")
     assert "Gaussian Noise, severity 1" in tip.inner_text()
 
 
