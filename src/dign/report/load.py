@@ -56,6 +56,7 @@ class Run:
     clean: Calibration
     corruptions: dict[str, Corruption]
     summary: dict[str, Any]
+    temperature: dict[str, Any] | None = None
     config: dict[str, Any] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
     metrics: list[dict[str, Any]] = field(default_factory=list)
@@ -119,6 +120,7 @@ def load_run(folder: Path, notes: list[str] | None = None) -> Run:
         clean=Calibration.from_state(results["clean"]["bins"]),
         corruptions={clean_text(name): _corruption(value) for name, value in results["corruptions"].items()},
         summary=results["summary"],
+        temperature=results.get("temperature"),
         config=flatten(_optional(folder / "config.toml", tomllib.loads, notes, {})),
         details=_optional(folder / "run.json", _object, notes, {}),
         metrics=_optional(folder / "metrics.jsonl", _json_lines, notes, []),

@@ -16,7 +16,7 @@ from dign.report.page import build_page
 from dign.report.paper import paper_comparison
 from dign.report.schema import clean_text
 from dign.report.study import Group, Study, make_study
-from dign.report.tables import Table, corruption_table, paper_tables, severity_table, summary_table
+from dign.report.tables import Table, corruption_table, paper_tables, severity_table, summary_table, temperature_table
 
 
 def study_of(paths: Sequence[Path | str], data: str | None = None) -> Study:
@@ -78,7 +78,7 @@ def write_report(study: Study, out: Path, format: str = "html") -> list[Path]:
 
 def all_tables(study: Study) -> list[Table]:
     """Every table that these runs have numbers for."""
-    tables = [summary_table(study), comparison_table(study), difference_table(study)]
+    tables = [summary_table(study), comparison_table(study), difference_table(study), temperature_table(study)]
     if study.corruptions:
         tables += [corruption_table(study), severity_table(study)]
     tables += [*paper_tables(study), paper_comparison(study), claims_table(study)]

@@ -25,7 +25,7 @@ from dign.report.sections import (
 )
 from dign.report.story import headline, opening
 from dign.report.study import Study
-from dign.report.tables import Table, corruption_table, paper_tables, severity_table, summary_table
+from dign.report.tables import Table, corruption_table, paper_tables, severity_table, summary_table, temperature_table
 
 
 def build_page(study: Study) -> str:
@@ -118,8 +118,10 @@ def _calibration(study: Study) -> Html:
         "the bar, the model claims more than it can. On the diagonal, confidence is what it says. Below: how often "
         "each confidence occurs. Counts of all seeds are pooled; pale bins hold less than 0.5 % of the predictions."
     )
+    scaled = temperature_table(study)
     return join(
         _titled("Accuracy against calibration", accuracy_calibration(study)),
+        _titled("After temperature scaling", html_table(scaled) if scaled else None),
         tag("h2", "Reliability"),
         tag("p", explanation, class_="note"),
         reliability_section(study),

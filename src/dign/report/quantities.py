@@ -17,12 +17,13 @@ class Quantity:
     label: str
     """As the paper's tables call it."""
     help: str
-    higher_is_better: bool
+    higher_is_better: bool | None
+    """None: neither is."""
     read: Callable[[Run], float | None]
 
     @property
     def arrow(self) -> str:
-        return "↑" if self.higher_is_better else "↓"
+        return {True: "↑", False: "↓", None: ""}[self.higher_is_better]
 
 
 def _summary(key: str) -> Callable[[Run], float | None]:
@@ -32,6 +33,14 @@ def _summary(key: str) -> Callable[[Run], float | None]:
 def _pooled(where: str, score: str) -> Callable[[Run], float | None]:
     def read(run: Run) -> float | None:
         scores = run.summary["calibration"].get(where)
+        return scores.get(score) if scores and (where != "all" or goes_beyond_noise(run)) else None
+
+    return read
+
+
+def _tempered(where: str, score: str) -> Callable[[Run], float | None]:
+    def read(run: Run) -> float | None:
+        scores = (run.temperature or {}).get(where)
         return scores.get(score) if scores and (where != "all" or goes_beyond_noise(run)) else None
 
     return read
@@ -77,6 +86,24 @@ CALIBRATION: dict[tuple[str, str], Quantity] = {
     )
     for place, (pattern, what) in _PLACES.items()
     for score, (name, text, higher) in _SCORES.items()
+}
+
+TEMPERATURE = Quantity(
+    "temperature",
+    "T",
+    "Temperature fitted on the validation images: above 1 the model was too sure of itself.",
+    None,
+    lambda run: run.temperature["value"] if run.temperature else None,
+)
+TEMPERED: dict[tuple[str, str], Quantity] = {
+    (place, score): Quantity(
+        f"{plain.key}_tempered",
+        f"{plain.label} at T",
+        f"{plain.help[:-1]}, with the fitted temperature.",
+        plain.higher_is_better,
+        _tempered(place, score),
+    )
+    for (place, score), plain in CALIBRATION.items()
 }
 
 

@@ -41,7 +41,15 @@ def check_results(value: Any) -> dict[str, Any]:
     _check_condition(value.get("clean"), "clean")
     _check_corruptions(_dictionary(value.get("corruptions"), "corruptions"), len(value["clean"]["bins"]["counts"]))
     _check_summary(_dictionary(value.get("summary"), "summary"), value["clean"])
+    if value.get("temperature") is not None:
+        _check_temperature(_dictionary(value["temperature"], "temperature"))
     return value
+
+
+def _check_temperature(temperature: dict[str, Any]) -> None:
+    if not (is_number(temperature.get("value")) and temperature["value"] > 0):
+        raise BrokenResults("temperature.value is not a positive number")
+    _check_pooled(temperature, "temperature")
 
 
 def _check_corruptions(corruptions: dict[str, Any], bins: int) -> None:
@@ -92,12 +100,15 @@ def _check_summary(summary: dict[str, Any], clean: dict[str, Any]) -> None:
             raise BrokenResults(f"summary.{key} is not a percentage")
     if summary.get("clean_accuracy") is None or abs(summary["clean_accuracy"] - clean["accuracy"]) > 1e-3:
         raise BrokenResults("summary.clean_accuracy is not the accuracy of the clean images")
-    calibration = _dictionary(summary.get("calibration"), "summary.calibration")
+    _check_pooled(_dictionary(summary.get("calibration"), "summary.calibration"), "summary.calibration")
+
+
+def _check_pooled(calibration: dict[str, Any], where: str) -> None:
     for key in ("clean", "noise", "all"):
         if calibration.get(key) is not None:
-            _check_scores(_dictionary(calibration[key], f"summary.calibration.{key}"), f"summary.calibration.{key}")
+            _check_scores(_dictionary(calibration[key], f"{where}.{key}"), f"{where}.{key}")
     if calibration.get("clean") is None:
-        raise BrokenResults("summary.calibration.clean is missing")
+        raise BrokenResults(f"{where}.clean is missing")
 
 
 def _dictionary(value: Any, where: str) -> dict[str, Any]:

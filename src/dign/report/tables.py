@@ -10,6 +10,8 @@ from dign.report.quantities import (
     CLEAN_ACCURACY,
     MCA,
     MCA_N,
+    TEMPERATURE,
+    TEMPERED,
     Quantity,
     corruption_accuracy,
     severity_accuracy,
@@ -96,7 +98,7 @@ def statistic_cell(statistic: Statistic | None, best: bool = False) -> Cell:
 def best_mean(quantity: Quantity, groups: Iterable[Group]) -> str | None:
     """The best mean as it is printed: whoever prints the same is best as well. None where nobody competes."""
     means = [mean for group in groups if (mean := group.mean(quantity)) is not None]
-    if len(means) < 2:
+    if len(means) < 2 or quantity.higher_is_better is None:
         return None
     return number(max(means) if quantity.higher_is_better else min(means))
 
@@ -156,6 +158,16 @@ def summary_table(study: Study) -> Table:
     more = [CALIBRATION["noise", score] for score in ("rmse", "oe", "sharpness")]
     quantities = [CLEAN_ACCURACY, MCA_N, MCA, *errors, *more]
     return by_method(study, quantities, "summary", f"Summary, {study.data}", SPREAD)
+
+
+def temperature_table(study: Study) -> Table | None:
+    """Calibration as trained beside calibration after temperature scaling, where that was measured."""
+    if not measured(study, [TEMPERATURE]):
+        return None
+    keys = [(place, score) for place in ("clean", "noise", "all") for score in ("ece", "rmse")]
+    quantities = [TEMPERATURE, *(quantity for key in keys for quantity in (CALIBRATION[key], TEMPERED[key]))]
+    caption = "One temperature per run, fitted on the clean validation images; accuracies stay as they are. " + SPREAD
+    return by_quantity(study, quantities, study.models, "temperature", "After temperature scaling", caption)
 
 
 def corruption_table(study: Study) -> Table:
