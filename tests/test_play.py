@@ -175,17 +175,6 @@ def test_ports():
             free_port(host, 0)
 
 
-@pytest.fixture
-def dign_command(capsys):
-    def run(*args):
-        with pytest.raises(SystemExit) as stop:
-            main(list(map(str, args)))
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return run
-
-
 def test_without_gradio_the_command_says_how_to_get_it(dign_command, runs, monkeypatch):
     monkeypatch.setattr("dign.play.find_spec", lambda name: None)
     code, out, err = dign_command("play", *runs)

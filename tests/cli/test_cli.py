@@ -18,19 +18,6 @@ from dign.errors import UserError
 QUICK = ["--size", "8", "--epochs", "1", "--batch-size", "256", "--quiet"]
 
 
-@pytest.fixture
-def dign(capsys):
-    """Run a command line in this process; gives (exit code, standard output, standard error)."""
-
-    def run(*args):
-        with pytest.raises(SystemExit) as stop:
-            main(list(map(str, args)))
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     path = tmp_path_factory.mktemp("runs") / "dign"
@@ -41,8 +28,8 @@ def trained(tmp_path_factory):
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_has_help_with_examples(dign, verb):
-    code, out, _ = dign(verb, "--help")
+def test_every_verb_has_help_with_examples(dign_command, verb):
+    code, out, _ = dign_command(verb, "--help")
     assert code == 0 and "Examples:" in out and f"dign {verb}" in out
 
 
@@ -61,13 +48,13 @@ def test_importing_dign_needs_no_torch():
     assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout == "False\n"
 
 
-def test_lists_name_what_there_is(dign):
-    code, out, _ = dign("list", "methods")
+def test_lists_name_what_there_is(dign_command):
+    code, out, _ = dign_command("list", "methods")
     assert code == 0 and all(word in out for word in ("standard", "rse", "dign-without-cr", "--sigma-max"))
-    models = dign("list", "models")[1]
+    models = dign_command("list", "models")[1]
     assert "densenet121" in models and "dign[timm]" in models
-    assert "tiny-imagenet" in dign("list", "data")[1]
-    assert "speckle_noise" in dign("list", "corruptions")[1]
+    assert "tiny-imagenet" in dign_command("list", "data")[1]
+    assert "speckle_noise" in dign_command("list", "corruptions")[1]
 
 
 def test_names_for_help_match_the_registries():
@@ -77,25 +64,25 @@ def test_names_for_help_match_the_registries():
     assert set(names.METHODS) == set(METHODS)
 
 
-def test_train_evaluate_and_report(dign, trained, tmp_path):
+def test_train_evaluate_and_report(dign_command, trained, tmp_path):
     assert "samples = 2" in (trained / "config.toml").read_text()
-    code, _, err = dign("evaluate", trained, "--only", "noise", "--severity", "1,5", "--profile", "imagenet")
+    code, _, err = dign_command("evaluate", trained, "--only", "noise", "--severity", "1,5", "--profile", "imagenet")
     assert code == 0 and "mCA-N" in err
     results = json.loads((trained / "results.json").read_text())
     assert list(results["corruptions"]) == ["gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"]
     assert list(results["corruptions"]["shot_noise"]["severities"]) == ["1", "5"]
-    code, _, _ = dign("report", trained, "--out", tmp_path / "report.html")
+    code, _, _ = dign_command("report", trained, "--out", tmp_path / "report.html")
     assert code == 0 and "<html" in (tmp_path / "report.html").read_text()
 
 
-def test_a_benchmark_is_read_at_the_severities_it_holds(dign, trained, tmp_path):
+def test_a_benchmark_is_read_at_the_severities_it_holds(dign_command, trained, tmp_path):
     folder = tmp_path / "digits-c"
     words = ("--only", "contrast", "--severity", "2,3", "--size", "8", "-q")
-    assert dign("corrupt", "digits", "--out", folder, *words)[0] == 0
-    assert dign("evaluate", trained, "--benchmark", folder)[0] == 0
+    assert dign_command("corrupt", "digits", "--out", folder, *words)[0] == 0
+    assert dign_command("evaluate", trained, "--benchmark", folder)[0] == 0
     results = json.loads((trained / "results.json").read_text())
     assert list(results["corruptions"]["contrast"]["severities"]) == ["2", "3"]
-    code, _, err = dign("evaluate", trained, "--benchmark", folder, "--split", "validation")
+    code, _, err = dign_command("evaluate", trained, "--benchmark", folder, "--split", "validation")
     assert code == 2 and "test images" in err
 
 
@@ -137,24 +124,24 @@ def test_a_toml_file_describes_a_run_and_options_win(tmp_path):
         (["list", "everything"], "everything"),
     ],
 )
-def test_mistakes_get_one_sentence_and_code_2(dign, tmp_path, monkeypatch, args, sentence):
+def test_mistakes_get_one_sentence_and_code_2(dign_command, tmp_path, monkeypatch, args, sentence):
     monkeypatch.chdir(tmp_path)
-    code, _, err = dign(*args)
+    code, _, err = dign_command(*args)
     assert code == 2
     assert sentence in err and "Traceback" not in err
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name != ".lock"]
 
 
-def test_a_full_disk_is_named_as_such(dign, tmp_path, monkeypatch):
+def test_a_full_disk_is_named_as_such(dign_command, tmp_path, monkeypatch):
     def no_space(*args):
         raise OSError(errno.ENOSPC, "No space left on device", "somewhere/config.toml")
 
     monkeypatch.setattr("dign.runs.write_text", no_space)
-    code, _, err = dign("train", "digits", *QUICK, "--out", tmp_path / "run")
+    code, _, err = dign_command("train", "digits", *QUICK, "--out", tmp_path / "run")
     assert code == 2 and "The disk is full" in err
 
 
-def test_a_disk_that_fills_up_while_training_leaves_the_last_checkpoint(dign, tmp_path, monkeypatch):
+def test_a_disk_that_fills_up_while_training_leaves_the_last_checkpoint(dign_command, tmp_path, monkeypatch):
     real, written = checkpoints.save_file, []
 
     def first_then_full(tensors, path, metadata):
@@ -165,24 +152,24 @@ def test_a_disk_that_fills_up_while_training_leaves_the_last_checkpoint(dign, tm
 
     monkeypatch.setattr(checkpoints, "save_file", first_then_full)
     run = tmp_path / "run"
-    code, _, err = dign("train", "digits", *QUICK, "--checkpoint-seconds", "0", "--out", run)
+    code, _, err = dign_command("train", "digits", *QUICK, "--checkpoint-seconds", "0", "--out", run)
     assert code == 2 and "The disk is full" in err and "checkpoint.safetensors" in err
     names = {path.name for path in run.iterdir()}
     assert "checkpoint.safetensors" in names and not any(name.endswith(".partial") for name in names)
     monkeypatch.undo()
-    assert dign("train", "--resume", run, "--quiet")[0] == 0
+    assert dign_command("train", "--resume", run, "--quiet")[0] == 0
 
 
-def test_evaluating_an_unfinished_run_says_how_to_go_on(dign, trained, tmp_path):
+def test_evaluating_an_unfinished_run_says_how_to_go_on(dign_command, trained, tmp_path):
     shutil.copytree(trained, tmp_path / "copy")
     (tmp_path / "copy" / "model.safetensors").unlink()
-    code, _, err = dign("evaluate", tmp_path / "copy", "--only", "noise")
+    code, _, err = dign_command("evaluate", tmp_path / "copy", "--only", "noise")
     assert code == 2 and "dign train --resume" in err
 
 
-def test_completion_scripts_and_completions(dign, monkeypatch):
+def test_completion_scripts_and_completions(dign_command, monkeypatch):
     for shell in ("bash", "zsh", "fish"):
-        code, out, _ = dign("completion", shell)
+        code, out, _ = dign_command("completion", shell)
         assert code == 0 and "_DIGN_COMPLETE" in out
     script = "from dign.cli import main; main()"
     environment = {

@@ -11,17 +11,6 @@ import dign.data
 from dign.cli import main
 
 
-@pytest.fixture
-def dign_command(capsys):
-    def run(*args):
-        with pytest.raises(SystemExit) as stop:
-            main(list(map(str, args)))
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("runs") / "digits"
