@@ -210,7 +210,14 @@ def server(runs, tmp_path_factory):
     info = json.loads((hostile / "run.json").read_text())
     (hostile / "run.json").write_text(json.dumps(info | {"classes": [HOSTILE] * 10}))
     command = [sys.executable, "-m", "dign", "play", *map(str, runs), str(hostile), "--port", "0", "--no-browser"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        # Tests that run in the background of a shell inherit an ignored Ctrl-C; a person's terminal does not ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     line = process.stdout.readline()
     address = re.search(r"http://127\.0\.0\.1:\d+", line)
     assert address, line + process.stdout.read()
