@@ -11,9 +11,9 @@ import pytest
 
 from dign import checkpoints
 from dign.cli import VERBS, main
-from dign.cli.severities import parse_severities
 from dign.cli.train import resolve
 from dign.errors import UserError
+from dign.severities import parse_severities
 
 QUICK = ["--size", "8", "--epochs", "1", "--batch-size", "256", "--quiet"]
 

@@ -108,10 +108,10 @@ def _benchmark(source: str, options: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from dign.cli.severities import parse_severities
     from dign.corruptions import frost_source, write_benchmark
     from dign.data import load
     from dign.evaluate import chosen_corruptions
+    from dign.severities import parse_severities
 
     names, severities = chosen_corruptions(options["only"]), parse_severities(options["severity"])
     data = load(source, size=options["size"])

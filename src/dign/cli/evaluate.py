@@ -113,8 +113,8 @@ def _evaluate_model(
 
 
 def _conditions(options: dict[str, Any]) -> Any:
-    from dign.cli.severities import parse_severities
     from dign.evaluate import Conditions, chosen_corruptions
+    from dign.severities import parse_severities
 
     return Conditions(
         severities=parse_severities(options["severity"] or "1-5"),

@@ -51,10 +51,8 @@ def models() -> None:
     """
     from dign.names import MODELS
 
-    table = _table("model", "what it is")
-    for name, text in {**MODELS, "timm:NAME": "any architecture of the timm library (extra dign\\[timm])"}.items():
-        table.add_row(name, text)
-    _show(table)
+    timm = "any architecture of the timm library (extra dign\\[timm])"
+    _show_rows(("model", "what it is"), {**MODELS, "timm:NAME": timm})
 
 
 @command.command("data")
@@ -67,10 +65,7 @@ def data() -> None:
     """
     from dign.data.names import FOLDER_DESCRIPTION, FOLDER_PREFIX, NAMES
 
-    table = _table("data", "what it is")
-    for name, text in {**NAMES, f"{FOLDER_PREFIX}PATH": FOLDER_DESCRIPTION}.items():
-        table.add_row(name, text)
-    _show(table)
+    _show_rows(("data", "what it is"), {**NAMES, f"{FOLDER_PREFIX}PATH": FOLDER_DESCRIPTION})
 
 
 @command.command("corruptions")
@@ -83,10 +78,8 @@ def corruptions() -> None:
     """
     from dign.corruptions import FAMILIES
 
-    table = _table("family", "corruptions")
-    for family, names in FAMILIES.items():
-        table.add_row(family, ", ".join(names))
-    _show(table)
+    rows = {family: ", ".join(names) for family, names in FAMILIES.items()}
+    _show_rows(("family", "corruptions"), rows)
 
 
 def _short(value: object) -> str:
@@ -95,17 +88,14 @@ def _short(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()
 
 
-def _table(*columns: str):
+def _show_rows(columns: tuple[str, str], rows: dict[str, str]) -> None:
     from rich.box import SIMPLE_HEAD
+    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD)
-    for column in columns:
-        table.add_column(column, overflow="fold", no_wrap=column in ("method", "model", "data", "family"))
-    return table
-
-
-def _show(table) -> None:
-    from rich.console import Console
-
+    table.add_column(columns[0], overflow="fold", no_wrap=True)
+    table.add_column(columns[1], overflow="fold")
+    for name, text in rows.items():
+        table.add_row(name, text)
     Console().print(table, highlight=False)

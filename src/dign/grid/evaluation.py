@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from dign.cli.severities import parse_severities
 from dign.config import check, coerce
 from dign.errors import UserError, unknown_name
+from dign.severities import parse_severities
 
 PROFILES = ("cifar", "tiny-imagenet", "imagenet")
 SPLITS = ("test", "validation", "train")

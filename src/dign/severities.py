@@ -1,4 +1,4 @@
-"""Severities on the command line."""
+"""Severities as people write them, on the command line and in grid files."""
 
 from dign.errors import UserError
 
