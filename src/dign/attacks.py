@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dign.draws import normal_like, uniform
 from dign.errors import UserError, check_at_least, unknown_name
 from dign.frozen import frozen
 
@@ -103,12 +104,12 @@ def _start(x: Tensor, norm: str, radius: float, start: str, generator: torch.Gen
     if start == "zero":
         return torch.zeros_like(x)
     if start == "uniform" and norm == "linf":
-        return radius * (2 * torch.rand(x.shape, generator=generator, device=x.device, dtype=x.dtype) - 1)
-    noise = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
+        return radius * (2 * uniform(*x.shape, generator=generator, device=x.device, dtype=x.dtype) - 1)
+    noise = normal_like(x, generator)
     if start == "gaussian":
         return 1e-3 * noise
     # Uniform in the l_2 ball: a random direction, and a radius whose d-th power is uniform.
-    share = torch.rand(len(x), 1, 1, 1, generator=generator, device=x.device, dtype=x.dtype) ** (1 / x[0].numel())
+    share = uniform(len(x), 1, 1, 1, generator=generator, device=x.device, dtype=x.dtype) ** (1 / x[0].numel())
     return radius * share * _direction(noise, "l2")
 
 

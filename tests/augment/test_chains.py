@@ -66,7 +66,7 @@ def test_severity_may_differ_between_images():
 
 
 def test_depth_is_one_to_three_or_as_given(monkeypatch):
-    monkeypatch.setattr(chains_module, "_apply", lambda group, images, job, generator: images + 1)  # counts
+    monkeypatch.setattr(chains_module, "_apply", lambda group, images, job: images + 1)  # counts
     x = torch.zeros(300, 3, 4, 4)
     counted = chains(x, 5, generator=generator())[..., 0, 0, 0].flatten()
     assert [round((counted == n).float().mean().item(), 1) for n in range(5)] == [0, 0.3, 0.3, 0.3, 0]

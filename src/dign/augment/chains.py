@@ -9,6 +9,7 @@ from torch import Tensor
 
 from dign.augment import geometry
 from dign.augment.operations import affine, autocontrast, equalize, fourier, posterize, solarize, translate
+from dign.draws import own, whole
 from dign.errors import unknown_name
 
 NINE = (
@@ -42,9 +43,9 @@ def chains(
     levels = x.mul(255).round_().clamp_(0, 255).to(torch.uint8)
     rows = levels[:, None].expand(-1, count, -1, -1, -1).reshape(-1, *x.shape[1:])
     severities = torch.as_tensor(severity, device=x.device, dtype=torch.float32).expand(len(x))
-    plan = _draw_plan(severities.repeat_interleave(count), depth, operations, generator)
+    plan = _draw_plan(severities, count, depth, operations, generator)
     for group, job in _jobs(plan, x.shape[-2:]):
-        _put(rows, job.row, _apply(group, _take(rows, job.row), job, generator))
+        _put(rows, job.row, _apply(group, _take(rows, job.row), job))
     return rows.view(len(x), count, *x.shape[1:])
 
 
@@ -66,8 +67,8 @@ def dirichlet(count: int, width: int, alpha: float, like: Tensor, generator: tor
 
     With width 2, each column has the Beta(alpha, alpha) distribution.
     """
-    shape = torch.full((count, width), float(alpha), device=like.device)
-    drawn = torch._standard_gamma(shape, generator=generator)  # torch.distributions takes no generator
+    shape = torch.full((whole(count, generator), width), float(alpha), device=like.device)
+    drawn = own(torch._standard_gamma(shape, generator=generator), generator)  # torch.distributions takes none
     return drawn / drawn.sum(-1, keepdim=True)
 
 
@@ -81,6 +82,8 @@ class _Plan(NamedTuple):
     level: Tensor
     """0 to 10."""
     sign: Tensor
+    wave: Tensor
+    """(A,6), numbers in [0,1) for the operation "fourier"; (A,0) where it is not asked for."""
 
 
 class _Job(NamedTuple):
@@ -90,27 +93,44 @@ class _Job(NamedTuple):
     level: Tensor
     matrix: Tensor
     """(A,2,3), for the geometric operations."""
+    wave: Tensor
+    """(A,6), for "fourier"."""
 
 
 def _draw_plan(
-    severities: Tensor, depth: int | None, operations: tuple[str, ...], generator: torch.Generator | None
+    severities: Tensor, count: int, depth: int | None, operations: tuple[str, ...], generator: torch.Generator | None
 ) -> _Plan:
-    rows, steps, device = len(severities), depth or 3, severities.device
+    """What happens in `count` chains of each image: drawn for the whole batch, then kept for the images held here."""
+    device, steps = severities.device, depth or 3
+    size = (whole(len(severities), generator), count)
     known = torch.tensor([_index(name) for name in operations], device=device)
-    pick, level, sign = torch.rand(3, steps, rows, generator=generator, device=device)
-    step = torch.arange(steps, device=device)[:, None].expand(-1, rows)
+    pick, level, sign = torch.rand(3, steps, *size, generator=generator, device=device)
     operation = known[(pick * len(known)).long().clamp_(max=len(known) - 1)]
+    step = torch.arange(steps, device=device)[:, None, None]
     if depth is None:
-        length = 1 + (3 * torch.rand(rows, generator=generator, device=device)).long()
+        length = 1 + (3 * torch.rand(size, generator=generator, device=device)).long()
         operation = torch.where(step < length, operation, -1)
-    plan = _Plan(
-        row=torch.arange(rows, device=device).expand(steps, -1),
-        step=step,
-        operation=operation,
-        level=0.1 + (severities - 0.1) * level,
-        sign=torch.where(sign < 0.5, -1.0, 1.0),
+    wave = _draw_waves(operation, operations, generator)
+    operation, level, sign, wave = (own(drawn, generator, images=1) for drawn in (operation, level, sign, wave))
+    rows = torch.arange(operation[0].numel(), device=device).view_as(operation[0])
+    return _Plan(
+        row=rows.expand_as(operation).flatten(),
+        step=step.expand_as(operation).flatten(),
+        operation=operation.flatten(),
+        level=(0.1 + (severities[:, None] - 0.1) * level).flatten(),
+        sign=torch.where(sign < 0.5, -1.0, 1.0).flatten(),
+        wave=wave.flatten(0, 2),
     )
-    return _Plan(*(drawn.flatten() for drawn in plan))
+
+
+def _draw_waves(operation: Tensor, operations: tuple[str, ...], generator: torch.Generator | None) -> Tensor:
+    """Six numbers for each application of "fourier", zeros for the others; none for all where it is not in use."""
+    if "fourier" not in operations:
+        return torch.empty(*operation.shape, 0, device=operation.device)
+    chosen = operation == _index("fourier")
+    waves = torch.zeros(*operation.shape, 6, device=operation.device)
+    waves[chosen] = torch.rand(int(chosen.sum()), 6, generator=generator, device=operation.device)
+    return waves
 
 
 def _index(name: str) -> int:
@@ -127,8 +147,8 @@ def _jobs(plan: _Plan, image_size: Sequence[int]) -> Iterator[tuple[str, _Job]]:
     groups = torch.tensor([0] + [_GROUPS.index(_GROUP_OF[name]) for name in OPERATIONS], device=plan.row.device)
     key = plan.step * len(_GROUPS) + groups[plan.operation + 1]
     sizes, order = torch.bincount(key).tolist(), key.argsort()
-    whole = _Job(plan.row, plan.level, _matrices(plan, image_size))
-    for number, job in enumerate(zip(*(values[order].split(sizes) for values in whole), strict=True)):
+    all_jobs = _Job(plan.row, plan.level, _matrices(plan, image_size), plan.wave)
+    for number, job in enumerate(zip(*(values[order].split(sizes) for values in all_jobs), strict=True)):
         group = _GROUPS[number % len(_GROUPS)]
         if group != "nothing" and len(job[0]):
             yield group, _Job(*job)
@@ -153,7 +173,7 @@ def _matrices(plan: _Plan, image_size: Sequence[int]) -> Tensor:
     return (chosen * torch.stack(list(kinds.values()), dim=1)).sum(1)
 
 
-def _apply(group: str, images: Tensor, job: _Job, generator: torch.Generator | None) -> Tensor:
+def _apply(group: str, images: Tensor, job: _Job) -> Tensor:
     if group == "autocontrast":
         return autocontrast(images)
     if group == "equalize":
@@ -166,7 +186,7 @@ def _apply(group: str, images: Tensor, job: _Job, generator: torch.Generator | N
         return translate(images, job.matrix)
     if group == "bend":
         return affine(images, job.matrix)
-    return _wave(images, job.level, generator)
+    return _wave(images, job.level, job.wave)
 
 
 def _whole(level: Tensor, largest: float) -> Tensor:
@@ -174,9 +194,8 @@ def _whole(level: Tensor, largest: float) -> Tensor:
     return (level * (largest / 10)).floor()
 
 
-def _wave(images: Tensor, level: Tensor, generator: torch.Generator | None) -> Tensor:
+def _wave(images: Tensor, level: Tensor, draw: Tensor) -> Tensor:
     """A wave of any frequency up to half a cycle per pixel, at most as strong as 0.125 (root mean square)."""
-    draw = torch.rand(len(images), 6, generator=generator, device=images.device)
     half = torch.tensor([size // 2 for size in images.shape[-2:]], device=images.device)
     frequencies = (draw[:, :2] * (2 * half + 1)).floor() - half
     signs = torch.where(draw[:, 3:] < 0.5, -1.0, 1.0)

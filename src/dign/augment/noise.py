@@ -3,10 +3,12 @@
 import torch
 from torch import Tensor
 
+from dign.draws import normal_like, uniform
+
 
 def add_gaussian_noise(x: Tensor, sigma: float | Tensor, generator: torch.Generator | None = None) -> Tensor:
     """x + delta, delta ~ N(0, sigma^2 I); `sigma` is one number or one per image (N,)."""
-    noise = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
+    noise = normal_like(x, generator)
     if isinstance(sigma, Tensor):
         sigma = sigma.view(-1, *[1] * (x.dim() - 1))
     return x + sigma * noise
@@ -14,5 +16,5 @@ def add_gaussian_noise(x: Tensor, sigma: float | Tensor, generator: torch.Genera
 
 def add_diverse_gaussian_noise(x: Tensor, sigma_max: float, generator: torch.Generator | None = None) -> Tensor:
     """x + delta with a noise level of its own for each image: sigma ~ U(0, sigma_max), delta ~ N(0, sigma^2 I)."""
-    sigma = sigma_max * torch.rand(len(x), generator=generator, device=x.device, dtype=x.dtype)
+    sigma = sigma_max * uniform(len(x), generator=generator, device=x.device, dtype=x.dtype)
     return add_gaussian_noise(x, sigma, generator)

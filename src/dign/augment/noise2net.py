@@ -2,32 +2,40 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from dign.draws import uniform
+
 BLOCKS = 4
 
 Random = Callable[..., Tensor]
-"""Uniform numbers in [0,1) of a given shape."""
+"""Uniform numbers in [0,1) of a given shape, whose first axis runs over images."""
 
 
 def noise2net(
-    x: Tensor, strength: Tensor | float, *, hidden: int = 2, scale: int = 4, generator: torch.Generator | None = None
+    x: Tensor,
+    strength: Tensor | float,
+    *,
+    hidden: int = 2,
+    scale: int = 4,
+    generator: torch.Generator | None = None,
+    batch: int | None = None,
 ) -> Tensor:
     """x <- x + strength * block(x), four times, each block a random residual network in the manner of Res2Net.
 
     x: (N,3,H,W). Each image has random weights of its own; kernel sizes (1 or 3) and dilations (1 to 3) are
     shared by the batch. `hidden` is the number of planes in each of the `scale` branches of a block. The result
-    is not clipped.
+    is not clipped. `batch` is the number of images in all processes that share them (`dign.draws`).
     """
-
-    def random(*shape: int) -> Tensor:
-        return torch.rand(shape, generator=generator, device=x.device, dtype=x.dtype)
+    random = partial(uniform, generator=generator, device=x.device, dtype=x.dtype, batch=batch)
 
     # Drawn on the host from one number, so that kernels of different shapes cost a GPU one wait, not many.
-    host = torch.Generator().manual_seed(int(random(1).item() * 2**24))
+    seed = torch.rand(1, generator=generator, device=x.device, dtype=x.dtype)
+    host = torch.Generator().manual_seed(int(seed.item() * 2**24))
     with torch.autocast(x.device.type, enabled=False):  # images keep their precision
         for _ in range(BLOCKS):
             kernels = torch.randint(2, (scale - 1,), generator=host).mul(2).add(1).tolist()

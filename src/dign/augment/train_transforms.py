@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from dign.augment.geometry import warp
+from dign.draws import uniform
 from dign.errors import check_at_least
 
 
@@ -49,7 +50,7 @@ class TrainTransforms:
         return x
 
     def _move(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
-        draw = torch.rand(4, len(x), generator=generator, device=x.device)
+        draw = uniform(4, len(x), generator=generator, device=x.device, images=1)
         offset = (draw[:2] * (2 * self.crop + 1)).floor().clamp(max=2 * self.crop) - self.crop
         mirror = torch.where(draw[2] < 0.5, -1.0, 1.0) if self.flip else torch.ones_like(draw[2])
         angle = math.radians(self.rotation) * (2 * draw[3] - 1)
@@ -61,7 +62,8 @@ class TrainTransforms:
     def _colour(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
         def factor(spread: float) -> Tensor:
             low, high = max(0.0, 1 - spread), 1 + spread
-            return low + (high - low) * torch.rand(len(x), 1, 1, 1, generator=generator, device=x.device, dtype=x.dtype)
+            drawn = uniform(len(x), 1, 1, 1, generator=generator, device=x.device, dtype=x.dtype)
+            return low + (high - low) * drawn
 
         x = x * factor(self.brightness) if self.brightness else x.clone()  # ours from here on: changed in place
         x.clamp_(0, 1)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from dign.attacks import cross_entropy_of, input_gradients
 from dign.divergences import jensen_shannon, log_probabilities
+from dign.draws import uniform
 from dign.errors import check_at_least
 from dign.frozen import frozen
 from dign.methods.augmix import ChainSettings
@@ -48,7 +49,7 @@ class AugMax(ChainSettings, Method):
     def _worst_mixture(
         self, model: nn.Module, x: Tensor, y: Tensor, chained: Tensor, generator: torch.Generator | None
     ) -> Tensor:
-        start = torch.rand(len(x), 1 + self.width, generator=generator, device=x.device, dtype=x.dtype)
+        start = uniform(len(x), 1 + self.width, generator=generator, device=x.device, dtype=x.dtype)
         share, q = start.split((1, self.width), dim=1)
         chained, objective = chained.to(x.dtype) / 255, cross_entropy_of(y)
         with frozen(model), torch.enable_grad():

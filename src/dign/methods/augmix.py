@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from dign.augment.chains import NINE, OPERATIONS, chains, dirichlet, mix
 from dign.divergences import jensen_shannon, log_probabilities
+from dign.draws import own, whole
 from dign.errors import UserError, check_at_least, unknown_name
 from dign.methods.base import Cost, Method
 
@@ -44,7 +45,8 @@ class ChainSettings:
         """Each image at the end of `count` chains, uint8 (N,count,3,H,W)."""
         severity: Tensor | float | None = self.severity
         if severity is None:
-            severity = torch.randint(1, 11, (len(x),), generator=generator, device=x.device)
+            batch = (whole(len(x), generator),)
+            severity = own(torch.randint(1, 11, batch, generator=generator, device=x.device), generator)
         return chains(x, count, depth=self.depth, severity=severity, operations=self.operations, generator=generator)
 
     def mix(self, x: Tensor, chained: Tensor, generator: torch.Generator | None) -> Tensor:

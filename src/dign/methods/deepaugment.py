@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dign.augment.noise2net import noise2net
+from dign.draws import held, whole
 from dign.errors import UserError, check_at_least
 from dign.methods.base import Cost, Method
 
@@ -42,13 +43,16 @@ class DeepAugment(Method):
             raise UserError(f"share is a part of the batch, 0 to 1, not {self.share}.")
 
     def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
-        count = int(self.share * len(x))
+        count = int(self.share * whole(len(x), generator))
         if count == 0:
             return [x]
         drawn = torch.rand((), generator=generator, device=x.device, dtype=x.dtype)
         strength = self.weakest + (self.strongest - self.weakest) * drawn
-        distorted = noise2net(x[:count], strength, hidden=self.hidden, scale=self.scale, generator=generator)
-        return [torch.cat((distorted, x[count:]))]
+        here = held(count, generator)
+        distorted = noise2net(
+            x[:here], strength, hidden=self.hidden, scale=self.scale, generator=generator, batch=count
+        )
+        return [torch.cat((distorted, x[here:]))]
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
         return {"augmented_cross_entropy": self.cross_entropy(views[0], y)}
