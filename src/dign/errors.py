@@ -14,9 +14,15 @@ class UserError(ValueError):
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
     """The error for a name that is not in a registry: it names the nearest known one and lists all."""
     choices = sorted(known)
-    near = get_close_matches(str(name), choices, n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
+    near = nearest(name, choices)
+    hint = f" Did you mean '{near}'?" if near else ""
     return UserError(f"Unknown {kind} '{name}'.{hint} Known: {', '.join(choices)}.")
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that a person may have meant; None where none is like it."""
+    near = get_close_matches(str(name), list(map(str, known)), n=1)
+    return near[0] if near else None
 
 
 def check_at_least(minimum: float, **values: float) -> None:

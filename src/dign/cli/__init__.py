@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import sys
 from importlib import import_module
-from typing import Any
 
 import click
 
 from dign import __version__
-from dign.errors import UserError, unknown_name
+from dign.cli.mistakes import sentence_about
+from dign.errors import UserError
 
 VERBS = {
     "train": "train",
@@ -41,11 +41,6 @@ class Verbs(click.Group):
             return None
         return import_module(f"{__name__}.{VERBS[name]}").command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
-        if args and args[0] not in VERBS and not args[0].startswith("-"):
-            raise unknown_name("command", args[0], VERBS)
-        return super().resolve_command(ctx, args)
-
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="dign")
@@ -68,9 +63,11 @@ def main(args: list[str] | None = None) -> None:
         code = complain(str(error))
     except click.exceptions.Exit as error:
         code = error.exit_code
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         code = 2
+    except click.ClickException as error:
+        code = complain(sentence_about(error))
     except (click.Abort, KeyboardInterrupt):
         code = complain("Stopped.", code=130)
     except BrokenPipeError:
