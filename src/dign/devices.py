@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from dign.errors import UserError
+from dign.launching import local_rank, processes
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -27,23 +29,58 @@ def pick_device(name: str) -> torch.device:
         raise UserError("There is no CUDA device here: use --device cpu.")
     try:
         device = torch.device(name)
-        torch.empty(1, device=device)
+    except RuntimeError as error:  # its message is a list of all that torch has ever run on
+        raise UserError(f"There is no device called '{name}': use --device auto, cpu, cuda or cuda:1.") from error
+    try:
+        torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
+        reason = str(error).splitlines()[0].partition(". ")[0].rstrip(".")
         raise UserError(f"The device '{name}' cannot be used here ({reason}): use --device cpu.") from error
     return device
 
 
-def make_fabric(name: str, precision: str) -> Fabric:
-    """Fabric for one device; precision 'auto' is bfloat16 on a GPU that has it."""
-    device = pick_device(name)
+def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> Fabric:
+    """Fabric for `devices` processes on each of `nodes` nodes, or for as many as a launcher started; all are launched.
+
+    precision 'auto' is bfloat16 on a GPU that has it.
+    """
+    devices, nodes = processes(devices, nodes)
+    several = devices * nodes > 1
+    device = _own_device(name, devices) if several else pick_device(name)
     from lightning_fabric import Fabric  # takes seconds to import, and only training needs it
+    from lightning_fabric.strategies import DDPStrategy
 
     if precision == "auto":
         precision = "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "32"
     torch.backends.cudnn.deterministic = True
-    return Fabric(
-        accelerator=device.type,
-        devices=1 if device.index is None else [device.index],
-        precision="bf16-mixed" if precision == "bf16" else "32-true",
-    )
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # the first process has its own way to say things
+    try:
+        fabric = Fabric(
+            accelerator=device.type,
+            devices=devices if several or device.index is None else [device.index],
+            num_nodes=nodes,
+            # Batch norm's statistics are shared in `dign.synchronised`: here a method's second pass would meet those
+            # of its first one changed under it.
+            strategy=DDPStrategy(broadcast_buffers=False) if several else "auto",
+            precision="bf16-mixed" if precision == "bf16" else "32-true",
+        )
+        if several:
+            fabric.launch()
+    except (ValueError, RuntimeError) as error:  # what Fabric does not like about torchrun's or SLURM's variables
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"The {devices * nodes} processes cannot work together: {reason}") from error
+    return fabric
+
+
+def _own_device(name: str, devices: int) -> torch.device:
+    """The device of this one of several processes."""
+    kind, _, index = name.partition(":")
+    if kind == "auto":
+        kind = "cuda" if torch.cuda.is_available() else "cpu"
+    if index or kind not in ("cuda", "cpu"):
+        raise UserError(f"--device {name} is one device: with several processes use --device cuda or --device cpu.")
+    if kind == "cpu":
+        return pick_device("cpu")
+    if torch.cuda.device_count() < devices:
+        raise UserError(f"{devices} processes need as many GPUs, and there are {torch.cuda.device_count()} here.")
+    return pick_device(f"cuda:{local_rank()}")

@@ -13,7 +13,7 @@ class UserError(ValueError):
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
     """The error for a name that is not in a registry: it names the nearest known one and lists all."""
-    choices = sorted(known)
+    choices = sorted(set(known))
     near = nearest(name, choices)
     hint = f" Did you mean '{near}'?" if near else ""
     return UserError(f"Unknown {kind} '{name}'.{hint} Known: {', '.join(choices)}.")

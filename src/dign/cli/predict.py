@@ -49,7 +49,7 @@ def command(
     from dign.classifier import open_classifier
     from dign.predict import SIGMAS, image_files, predict_files
 
-    sigmas = _numbers(sigma) if sigma else SIGMAS
+    sigmas = SIGMAS if sigma is None else _numbers(sigma)
     files = image_files(_with_standard_input(images))
     predictions = list(
         predict_files(open_classifier(model), files, sigmas=sigmas, draws=draws, top=top, seed=seed, device=device)
@@ -72,7 +72,7 @@ def _numbers(text: str) -> tuple[float, ...]:
         numbers = (-1.0,)
     if not all(0 <= number < float("inf") for number in numbers):
         raise UserError(
-            f"--sigma takes noise levels of at least 0 with commas between them, as in 0.1,0.2, not {text}."
+            f"--sigma takes noise levels of at least 0 with commas between them, as in 0.1,0.2, not '{text}'."
         )
     return numbers
 

@@ -12,7 +12,7 @@ from dign.cli.options import GroupedCommand, config_options, parse_method_option
 from dign.config import PRESETS, RunConfig, read_toml
 from dign.data.names import FOLDER_DESCRIPTION, FOLDER_PREFIX
 from dign.data.names import NAMES as DATA
-from dign.errors import UserError
+from dign.errors import UserError, nearest
 from dign.names import METHODS, MODELS
 
 HELP = """Train a model. DATA is a data set's name, folder:PATH, or a TOML file that describes the run.
@@ -73,11 +73,27 @@ def resolve(given: dict[str, Any], method_words: list[str]) -> RunConfig:
     if method_options:
         from dign.methods.make import assign_options
 
+        _check_spelling(method_options)
         settings = {name: dict(table) for name, table in values.get("settings", {}).items()}
         for name, table in assign_options(values.get("method", "dign"), method_options).items():
             settings.setdefault(name, {}).update(table)
         values["settings"] = settings
     return RunConfig.from_mapping(values)
+
+
+def _check_spelling(method_options: dict[str, str]) -> None:
+    """A word that is nearer to one of the command's own options than to any method's setting is one misspelt."""
+    from dataclasses import fields
+
+    from dign.methods import METHODS as KINDS
+
+    own = [param.name for param in command.params if isinstance(param, click.Option)]
+    settings = {spec.name for kind in KINDS.values() for spec in fields(kind)}
+    for word in method_options:
+        near = nearest(word, [*settings, *own])
+        if word not in settings and near in own:
+            flag, meant = (f"--{name.replace('_', '-')}" for name in (word, near))
+            raise UserError(f"`dign train` has no option {flag} (did you mean {meant}?): see `dign train --help`.")
 
 
 def _default_folder(config: RunConfig) -> Path:
