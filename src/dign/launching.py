@@ -1,0 +1,69 @@
+"""How this process was started: alone, by torchrun, by SLURM, or by `--devices`. Read from the environment, without torch.
+
+Lightning Fabric looks at the same variables when it joins the processes; `tests/test_launching.py` holds the two together.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from dign.errors import UserError
+
+
+def torchrun() -> bool:
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def slurm() -> bool:
+    """Whether SLURM's srun started this, rather than a person in an interactive job."""
+    return "SLURM_NTASKS" in os.environ and os.environ.get("SLURM_JOB_NAME") not in ("bash", "interactive")
+
+
+def processes(devices: int, nodes: int) -> tuple[int, int]:
+    """Processes per node, and nodes: what a launcher started, or else what was asked for."""
+    started = _started()
+    if started is None or started == (devices, nodes):
+        return devices, nodes
+    if (devices, nodes) != (1, 1):
+        raise UserError(
+            f"--devices {devices} --nodes {nodes} is not what the launcher started, {started[0]} processes on each of "
+            f"{started[1]} nodes: leave the two options out, or make them agree."
+        )
+    return started
+
+
+def _started() -> tuple[int, int] | None:
+    if torchrun():
+        here = int(os.environ["LOCAL_WORLD_SIZE"])
+        return here, int(os.environ["WORLD_SIZE"]) // here
+    if slurm():
+        nodes = int(os.environ.get("SLURM_NNODES", 1))
+        return int(os.environ["SLURM_NTASKS"]) // nodes, nodes
+    return None
+
+
+def local_rank() -> int:
+    """The number of this process on its machine."""
+    return int(os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", 0) if slurm() else 0))
+
+
+def is_first() -> bool:
+    """Whether this process is the one that speaks for all."""
+    if torchrun():
+        return os.environ["RANK"] == "0"
+    if slurm():
+        return os.environ.get("SLURM_PROCID", "0") == "0"
+    return local_rank() == 0 and os.environ.get("NODE_RANK", "0") == "0"
+
+
+def started_by_ourselves() -> bool:
+    """Whether `--devices` made this process beside the one that a person started."""
+    return not torchrun() and not slurm() and local_rank() > 0
+
+
+def torchrun_job() -> str | None:
+    """What stays the same when torchrun starts its processes again after one has died; None without torchrun."""
+    if not torchrun():
+        return None
+    return f"{os.environ['TORCHELASTIC_RUN_ID']}/{socket.gethostname()}/{os.getppid()}"
