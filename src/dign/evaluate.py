@@ -17,12 +17,14 @@ from dign.corruptions import FAMILIES, NAMES, corrupt, frost_source, profile_for
 from dign.corruptions.benchmark import Benchmark, Condition, open_benchmark
 from dign.data.base import DataSet, Split
 from dign.devices import as_float, pick_device
+from dign.distributed import ALONE, Team
 from dign.errors import UserError, unknown_name
 from dign.examples import example_predictions
 from dign.files import write_json
 from dign.frozen import frozen
 from dign.methods import Standard
-from dign.metrics import Calibration, Temperature, fit_temperature, tempered
+from dign.metrics import Temperature, fit_temperature, tempered
+from dign.metrics.batches import Counts, counted, merged
 from dign.metrics.summary import summarised
 from dign.metrics.temperature import log_of
 from dign.models import count_parameters
@@ -78,6 +80,7 @@ def evaluate(
     batch_size: int = 500,
     device: torch.device | str = "cpu",
     temperature: float | None = None,
+    team: Team = ALONE,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
     """The `clean`, `corruptions` and `summary` parts of a results file (docs/results.md).
@@ -85,42 +88,39 @@ def evaluate(
     `model` is a module from images in [0,1] to logits, or a function that gives probabilities. Corruptions are made
     on the fly, or read from a benchmark, batch by batch: memory does not grow with the number of images.
     With a `temperature` the pooled scores at that temperature stand beside the others.
+    A `team` shares out the batches, and counts what one process would, whose figures these are.
     `progress` is told how many predictions of how many are done.
     """
     conditions = conditions or Conditions()
     seed = conditions.seed or 0
     clean = Condition("clean", 0, split.images, split.labels)
     corrupted = list(conditions if isinstance(conditions, Benchmark) else conditions.over(split, device))
+    batches = [(each, first) for each in (clean, *corrupted) for first in range(0, len(each), batch_size)]
+
+    def measure(condition: Condition, first: int) -> Counts:
+        labels = condition.labels[first : first + batch_size]
+        images = as_float(condition.images[first : first + batch_size].to(device))
+        purpose = f"predict/{condition.name}/{condition.severity}"
+        probabilities = predict(images, make_generator(seed, purpose, first, device))
+        scaled = None if temperature is None else tempered(probabilities, temperature)
+        return [counted(each.cpu(), labels, bins) for each in (probabilities, scaled) if each is not None]
+
+    if not batches:
+        raise UserError("There are no images to evaluate: choose another --split.")
     done, total = 0, sum(map(len, [clean, *corrupted]))
-
-    def measure(condition: Condition) -> tuple[Calibration, Calibration]:
-        nonlocal done
-        plain, scaled = Calibration(bins), Calibration(bins)
-        for first in range(0, len(condition), batch_size):
-            labels = condition.labels[first : first + batch_size]
-            images = as_float(condition.images[first : first + batch_size].to(device))
-            purpose = f"predict/{condition.name}/{condition.severity}"
-            probabilities = predict(images, make_generator(seed, purpose, first, device))
-            plain.update(probabilities.cpu(), labels)
-            if temperature is not None:
-                scaled.update(tempered(probabilities, temperature).cpu(), labels)
-            done += len(labels)
-            progress(done, total)
-        return plain, scaled
-
+    found: dict[int, Counts] = {}
     with frozen(model) if isinstance(model, nn.Module) else nullcontext():
         predict = partial(Standard().predict, model) if isinstance(model, nn.Module) else model
-        counted = {(each.name, each.severity): measure(each) for each in (clean, *corrupted)}
-    measured = _column(counted, 0)
-    if temperature is not None:
-        measured["temperature"] = {"value": temperature, **_column(counted, 1)["summary"]["calibration"]}
+        for number in range(team.rank, len(batches), team.count):
+            found[number] = measure(*batches[number])
+            done = min(done + found[number][0].count * team.count, total)  # the others are about as far
+            progress(done, total)
+    plain, *scaled = merged([(each.name, each.severity) for each, _ in batches], team.gather(found))
+    measured = summarised(plain.pop(("clean", 0)), plain)
+    for counts in scaled:
+        summary = summarised(counts.pop(("clean", 0)), counts)["summary"]
+        measured["temperature"] = {"value": temperature, **summary["calibration"]}
     return measured
-
-
-def _column(counted: dict[tuple[str, int], tuple[Calibration, Calibration]], index: int) -> dict[str, Any]:
-    """What one of the two calibrations of every condition sums up to."""
-    column = {key: both[index] for key, both in counted.items()}
-    return summarised(column.pop(("clean", 0)), column)
 
 
 @dataclass(frozen=True)
@@ -160,6 +160,7 @@ def evaluate_run(
     device: str = "auto",
     batch_size: int = 500,
     temperature: bool = False,
+    team: Team = ALONE,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
     """Evaluate a finished run as its method predicts; writes `results.json` and `examples.json` into its folder."""
@@ -181,10 +182,13 @@ def evaluate_run(
         device=device,
         batch_size=batch_size,
         temperature=temperature,
+        team=team,
         progress=progress,
     )
-    write_json(run.path / "examples.json", examples)
-    write_json(run.path / "results.json", results)
+    with team.together():
+        if team.leads:
+            write_json(run.path / "examples.json", examples)
+            write_json(run.path / "results.json", results)
     return results
 
 
@@ -197,22 +201,24 @@ def results_of(
     device: str = "auto",
     batch_size: int = 500,
     temperature: bool = False,
+    team: Team = ALONE,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """A whole results file (docs/results.md), and a few images with predictions for the report to show.
 
-    `temperature` fits one on the validation split.
+    `temperature` fits one on the validation split. A `team` of processes shares the work; only its first process makes
+    the examples.
     """
     conditions = conditions or Conditions()
     started = time.monotonic()
     images = getattr(data, split)
     if temperature and split == "validation":
         raise UserError("The temperature is fitted on the validation split: evaluate another one with --temperature.")
-    target = pick_device(device)
+    target = team.device or pick_device(device)
     model: nn.Module = subject.model.to(target, memory_format=torch.channels_last)  # type: ignore[call-overload]
     predict = partial(subject.predict, model)
     with frozen(model):
-        fitted = _fit_temperature(predict, data.validation, target, batch_size) if temperature else None
+        fitted = _fit_temperature(predict, data.validation, target, batch_size, team) if temperature else None
         measured = evaluate(
             predict,
             images,
@@ -220,9 +226,11 @@ def results_of(
             batch_size=batch_size,
             device=target,
             temperature=fitted.value if fitted else None,
+            team=team,
             progress=progress,
         )
-        examples = example_predictions(predict, _shown(conditions, images), data.classes, device=target)
+        shown = _shown(conditions, images) if team.leads else ()
+        examples = example_predictions(predict, shown, data.classes, device=target)
     if fitted:
         measured["temperature"] |= {
             "split": "validation",
@@ -258,14 +266,18 @@ def _shown(conditions: Conditions | Benchmark, split: Split) -> Iterator[Conditi
 
 
 @torch.no_grad()
-def _fit_temperature(predict: Predictor, split: Split, device: torch.device, batch_size: int) -> Temperature:
+def _fit_temperature(
+    predict: Predictor, split: Split, device: torch.device, batch_size: int, team: Team
+) -> Temperature:
     """The temperature for the predictions on a split, clean."""
-    parts = []
-    for first in range(0, len(split), batch_size):
+    found: dict[int, Tensor] = {}
+    for first in range(team.rank * batch_size, len(split), team.count * batch_size):
         images = as_float(split.images[first : first + batch_size].to(device))
         probabilities = predict(images, make_generator(0, "temperature", first, device))
-        parts.append(log_of(probabilities).cpu())
-    return fit_temperature(torch.cat(parts) if parts else torch.empty(0, 1), split.labels)
+        found[first] = log_of(probabilities).cpu()
+    everything = {first: scores for part in team.gather(found) for first, scores in part.items()}
+    scores = [everything[first] for first in sorted(everything)]
+    return fit_temperature(torch.cat(scores) if scores else torch.empty(0, 1), split.labels)
 
 
 def _provenance(conditions: Conditions | Benchmark, image_size: tuple[int, int]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
-"""How this process was started: alone, by torchrun, by SLURM, or by `--devices`. Read from the environment, without torch.
+"""How this process was started: alone, by torchrun, by SLURM, or by `--devices`.
 
-Lightning Fabric looks at the same variables when it joins the processes; `tests/test_launching.py` holds the two together.
+Read from the environment, without torch. Lightning Fabric looks at the same variables when it joins the processes;
+`tests/test_launching.py` holds the two together.
 """
 
 from __future__ import annotations

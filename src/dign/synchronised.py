@@ -70,8 +70,8 @@ def synchronise(model: nn.Module, team: Team) -> nn.Module:
 def _synchronised(norm: nn.Module) -> SynchronisedBatchNorm:
     if type(norm) not in (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d):
         raise UserError(
-            f"--sync-batch-norm knows torch's own batch norms, not this model's {type(norm).__name__}: leave it out, or "
-            "choose another model."
+            f"--sync-batch-norm knows torch's own batch norms, not this model's {type(norm).__name__}: leave it out, "
+            "or choose another model."
         )
     made = SynchronisedBatchNorm(norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats)
     made.__dict__.update(norm.__dict__)  # the same parameters, buffers and mode
@@ -96,5 +96,6 @@ class Statistics:
             return
         flat = torch.cat([tensor.flatten() for tensor in self._tensors])
         distributed.all_reduce(flat)
-        for tensor, mean in zip(self._tensors, flat.div_(self._team.count).split([t.numel() for t in self._tensors])):
+        means = flat.div_(self._team.count).split([tensor.numel() for tensor in self._tensors])
+        for tensor, mean in zip(self._tensors, means, strict=True):
             tensor.copy_(mean.view_as(tensor))

@@ -91,8 +91,13 @@ class Calibration:
         self._square = self._square + other._square
         return self
 
+    @property
+    def count(self) -> int:
+        """The predictions seen so far."""
+        return int(self._counts.sum())
+
     def compute(self) -> CalibrationScores:
-        total = int(self._counts.sum())
+        total = self.count
         if total == 0:
             raise UserError("No predictions were counted: call update() before compute().")
         weight = self._counts.double() / total
