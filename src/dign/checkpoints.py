@@ -33,30 +33,51 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     return _read(path)[0]
 
 
-def save_state(path: Path, model: nn.Module, optimizer: Optimizer, **metadata: object) -> None:
-    """Write all that training needs to go on: weights, the optimiser's tensors, and where it was."""
+def save_state(
+    path: Path, model: nn.Module, optimizer: Optimizer, pending: dict[str, Tensor], **metadata: object
+) -> None:
+    """Write all that training needs to go on: weights, the optimiser's tensors, where it was, and what it had still to
+    record."""
     tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
     names = {parameter: name for name, parameter in model.named_parameters()}
     for parameter, state in optimizer.state.items():
         for key, value in state.items():
             if isinstance(value, Tensor):
                 tensors[f"optimizer/{names[parameter]}/{key}"] = value
+    tensors |= {f"pending/{name}": tensor for name, tensor in pending.items()}
     _save(path, tensors, metadata)
 
 
-def load_state(path: Path, model: nn.Module, optimizer: Optimizer) -> dict[str, str]:
-    """Read what `save_state` wrote back into place; returns its metadata."""
+def load_state(path: Path, model: nn.Module, optimizer: Optimizer) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Read what `save_state` wrote back into place; returns its metadata and what was pending."""
     tensors, metadata = _read(path)
-    weights = {name.removeprefix("model/"): value for name, value in tensors.items() if name.startswith("model/")}
+    weights = _below("model/", tensors)
     _check_fit(path, weights, model.state_dict())
+    states = {name: _below(f"optimizer/{name}/", tensors) for name, _ in model.named_parameters()}
+    _check_states(path, states, dict(model.named_parameters()))
     model.load_state_dict(weights)
     for name, parameter in model.named_parameters():
-        prefix = f"optimizer/{name}/"
-        for key, value in tensors.items():
-            if key.startswith(prefix):
-                like = torch.empty_like(parameter) if value.shape == parameter.shape else torch.empty_like(value)
-                optimizer.state[parameter][key.removeprefix(prefix)] = like.copy_(value)
-    return metadata
+        for key, value in states[name].items():
+            like = torch.empty_like(parameter) if value.shape == parameter.shape else torch.empty_like(value)
+            optimizer.state[parameter][key] = like.copy_(value)
+    return metadata, _below("pending/", tensors)
+
+
+def _check_states(path: Path, states: dict[str, dict[str, Tensor]], parameters: dict[str, nn.Parameter]) -> None:
+    """What an optimiser keeps of a parameter is one number or has the parameter's shape."""
+    for name, state in states.items():
+        for key, value in state.items():
+            if value.numel() != 1 and value.shape != parameters[name].shape:
+                raise UserError(
+                    f"{path} belongs to another model: the optimiser's '{key}' of '{name}' has shape "
+                    f"{tuple(value.shape)}, the model wants {tuple(parameters[name].shape)}."
+                )
+            if not bool(value.isfinite().all()):
+                raise UserError(f"{path} is damaged: the optimiser's '{key}' of '{name}' is not finite.")
+
+
+def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def _save(path: Path, tensors: dict[str, Tensor], metadata: dict[str, object]) -> None:

@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from dign.models import build, channel_statistics
 from dign.monitor import Monitor
 from dign.own_images import advice
 from dign.runs import Run, check_free, create_run, load_data, load_run, locked, method_of, now
+from dign.pending import Step, stacked, unstacked
 from dign.schedules import learning_rate
 from dign.seeds import make_generator
 from dign.tracking import check_tracker, make_tracker
@@ -79,7 +80,7 @@ def resume(path: Path | str, *, quiet: bool = False) -> Run:
     """Go on with a run where its last checkpoint was; the outcome is that of an undisturbed run."""
     run = load_run(path)
     if run.finished:
-        run.checkpoint.unlink(missing_ok=True)
+        _remove_leftovers(run)
         return run
     data = run.data()
     if len(data.train) != run.info["training_images"]:
@@ -89,15 +90,6 @@ def resume(path: Path | str, *, quiet: bool = False) -> Run:
         )
     with locked(path):
         return _Training(run, data).fit(quiet=quiet)
-
-
-@dataclass(frozen=True)
-class _Step:
-    """What a step left behind for the record, still on the device."""
-
-    number: int
-    loss: Tensor
-    terms: dict[str, Tensor]
 
 
 class _Training:
@@ -118,7 +110,7 @@ class _Training:
         self.batch_size = min(config.batch_size, len(data.train))
         self.steps_per_epoch = _steps_per_epoch(config, data)
         self.total = config.epochs * self.steps_per_epoch
-        self.pending: list[_Step] = []
+        self.pending: list[Step] = []
         self.seconds_before = 0.0
         self._place_on_device(start)
 
@@ -209,7 +201,7 @@ class _Training:
         self.fabric.backward(outcome.loss)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        self.pending.append(_Step(step, outcome.loss.detach(), outcome.terms))
+        self.pending.append(Step(step, outcome.loss.detach(), outcome.terms))
 
     def _batch(self, step: int) -> tuple[Tensor, Tensor]:
         epoch, position = divmod(step, self.steps_per_epoch)
@@ -274,17 +266,18 @@ class _Training:
 
     def _save_checkpoint(self, done: int) -> None:
         self._check_finite()
-        save_state(self.run.checkpoint, self.model, self.optimizer, step=done, seconds=self._seconds())
+        pending = stacked(self.pending)
+        save_state(self.run.checkpoint, self.model, self.optimizer, pending, step=done, seconds=self._seconds())
 
     def _restore(self) -> int:
         """Bring weights and optimiser back from the last checkpoint, if there is one; returns the steps done."""
         if not self.run.checkpoint.exists():
             return 0
-        metadata = load_state(self.run.checkpoint, self.model, self.optimizer)
+        metadata, pending = load_state(self.run.checkpoint, self.model, self.optimizer)
         try:
-            self.seconds_before = float(metadata["seconds"])
-            return int(metadata["step"])
-        except (KeyError, ValueError) as error:
+            self.pending = unstacked({name: tensor.to(self.device) for name, tensor in pending.items()})
+            self.seconds_before, step = float(metadata["seconds"]), int(metadata["step"])
+        except (KeyError, ValueError, IndexError, TypeError) as error:
             raise UserError(f"{self.run.checkpoint} is not a checkpoint of a run: it names no step.") from error
 
     def _seconds(self) -> float:
@@ -294,11 +287,13 @@ class _Training:
     def _finish(self) -> Run:
         best = self.run.path / "best.safetensors"
         if self.config.keep == "best" and best.exists():
+        if not 0 <= step <= self.total or not 0 <= self.seconds_before < math.inf:
+            raise UserError(f"{self.run.checkpoint} is damaged: step {step} is none of the run's {self.total}.")
+        return step
             load_weights(best, self.model)
         write_json(self.run.path / "run.json", {**self.run.info, "finished": now(), "seconds": self._seconds()})
         save_weights(self.run.weights, self.model)
-        for leftover in (self.run.checkpoint, best):
-            leftover.unlink(missing_ok=True)
+        _remove_leftovers(self.run)
         return load_run(self.run.path)
 
 
@@ -310,6 +305,12 @@ def validate(
     model.eval()
     correct = loss = torch.zeros((), device=device, dtype=torch.float64)
     for first in range(0, len(split), batch_size):
+def _remove_leftovers(run: Run) -> None:
+    """What a finished run needs no more, and what writers left half done who were killed on the way to it."""
+    for leftover in (run.checkpoint, run.path / "best.safetensors", *run.path.glob(".*.partial")):
+        leftover.unlink(missing_ok=True)
+
+
         x = as_float(split.images[first : first + batch_size].to(device))
         y = split.labels[first : first + batch_size].to(device)
         probabilities = method.predict(model, x, make_generator(seed, "validation", first, device))
