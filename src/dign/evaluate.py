@@ -109,7 +109,7 @@ def evaluate(
         raise UserError("There are no images to evaluate: choose another --split.")
     done, total = 0, sum(map(len, [clean, *corrupted]))
     found: dict[int, Counts] = {}
-    with frozen(model) if isinstance(model, nn.Module) else nullcontext():
+    with team.together(), frozen(model) if isinstance(model, nn.Module) else nullcontext():
         predict = partial(Standard().predict, model) if isinstance(model, nn.Module) else model
         for number in range(team.rank, len(batches), team.count):
             found[number] = measure(*batches[number])
