@@ -1,4 +1,4 @@
-"""Steps that no record tells of yet: a checkpoint keeps them, and a resumed run records what an undisturbed one does."""
+"""Steps that no record tells of yet: a checkpoint keeps them, so that resuming changes nothing about the records."""
 
 from __future__ import annotations
 
