@@ -44,8 +44,14 @@ class RunConfig:
 
     epochs: int = setting(150, "Optimisation", "passes over the training images", least=1)
     batch_size: int = setting(512, "Optimisation", "images per step; a last partial batch is dropped", least=1)
+    optimizer: str = setting(
+        "sgd",
+        "Optimisation",
+        "SGD with momentum, or orthogonalised momentum for the convolutions: fewer, larger steps",
+        choices=("sgd", "orthogonal"),
+    )
     lr: float = setting(0.1, "Optimisation", "peak learning rate; with --init a tenth of the preset's", least=0)
-    momentum: float = setting(0.9, "Optimisation", "Nesterov momentum of SGD", least=0)
+    momentum: float = setting(0.9, "Optimisation", "Nesterov momentum", least=0)
     weight_decay: float = setting(5e-4, "Optimisation", "weight decay", least=0)
     schedule: str = setting(
         "step",
@@ -57,7 +63,8 @@ class RunConfig:
     label_smoothing: float = setting(0.0, "Optimisation", "label smoothing of every cross-entropy", least=0)
 
     crop: int = setting(4, "Augmentation", "random crop out of this much zero padding, in pixels (0: none)", least=0)
-    flip: bool = setting(True, "Augmentation", "random horizontal flips")
+    flip: bool = setting(True, "Augmentation", "horizontal flips of every second image")
+    alternate: bool = setting(False, "Augmentation", "flip every image in every second epoch, not at random")
     jitter: float = setting(0.25, "Augmentation", "strength of brightness, contrast and saturation jitter", least=0)
     rotation: float = setting(2.0, "Augmentation", "largest random rotation, in degrees", least=0)
 
@@ -150,6 +157,21 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rotation": 0.0,
         "validate_every": 1,
     },
+    "fast": {
+        "model": "fastnet",
+        "epochs": 6,
+        "batch_size": 500,
+        "optimizer": "orthogonal",
+        "lr": 0.24,
+        "momentum": 0.6,
+        "weight_decay": 0.0,
+        "schedule": "one-cycle",
+        "crop": 2,
+        "alternate": True,
+        "jitter": 0.0,
+        "rotation": 0.0,
+        "validate_every": 1,
+    },
     "digits": {
         "model": "tinynet",
         "epochs": 30,
@@ -162,7 +184,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rotation": 5.0,
     },
 }
-"""Named starting points: the published recipe, one for a CPU, and one for the embedded digits."""
+"""Named starting points: the published recipe, two for a CPU (few images, many images), one for the digits."""
 
 
 def _with_model_of_init(values: dict[str, Any]) -> dict[str, Any]:

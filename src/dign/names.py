@@ -13,8 +13,9 @@ METHODS = {
 }
 
 MODELS = {
-    "tinynet": "fastnet at a quarter of the width, for demonstrations, 0.03 M parameters",
-    "fastnet": "three-stage net for CPUs, widths 32-128-128, 0.5 M parameters",
+    "tinynet": "three-stage net for demonstrations, 0.03 M parameters",
+    "fastnet": "three-stage net for CPUs, widths 16-64-128, whitened input, 0.3 M parameters",
+    "wide_fastnet": "fastnet of widths 64-256-256, 2.0 M parameters",
     "resnet18": "ResNet-18 for small images, 11.2 M parameters",
     "wide_resnet18": "ResNet-18 of five times the width, 279 M parameters",
     "densenet121": "DenseNet-121 at growth rate 12, 1.0 M parameters",

@@ -3,7 +3,7 @@ import torch
 from torch.nn import functional
 
 from dign.augment.geometry import warp
-from dign.augment.train_transforms import TrainTransforms
+from dign.augment.train_transforms import TrainTransforms, alternating_flips
 from dign.errors import UserError
 
 OFF = {"crop": 0, "flip": False, "rotation": 0, "brightness": 0, "contrast": 0, "saturation": 0}
@@ -80,3 +80,18 @@ def test_warp_samples_where_the_matrix_says():
     expected = torch.zeros(4, 5)
     expected[2:, :4] = x[0, 0, :2, 1:]
     assert torch.equal(warp(x, shift, mode="nearest")[0, 0], expected)
+
+
+def test_alternating_flips_show_both_sides_of_every_image_in_two_epochs():
+    first, second, third = (alternating_flips(1000, epoch, seed=3) for epoch in range(3))
+    assert torch.equal(first, ~second) and torch.equal(first, third)
+    assert 400 < first.sum() < 600
+    assert not torch.equal(first, alternating_flips(1000, 0, seed=4))
+
+
+def test_who_is_flipped_can_be_told():
+    x = torch.rand(4, 3, 6, 6, generator=torch.Generator().manual_seed(0))
+    mirrored = torch.tensor([True, False, True, False])
+    flipped = TrainTransforms(crop=0, rotation=0, brightness=0, contrast=0, saturation=0)(x, mirrored=mirrored)
+    assert torch.equal(flipped[mirrored], x[mirrored].flip(-1))
+    assert torch.equal(flipped[~mirrored], x[~mirrored])

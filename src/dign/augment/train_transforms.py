@@ -9,6 +9,7 @@ from torch import Tensor
 from dign.augment.geometry import warp
 from dign.draws import uniform
 from dign.errors import check_at_least
+from dign.seeds import make_generator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,18 +42,24 @@ class TrainTransforms:
         check_at_least(0, crop=self.crop, rotation=self.rotation)
         check_at_least(0, brightness=self.brightness, contrast=self.contrast, saturation=self.saturation)
 
-    def __call__(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Images (N,3,H,W) in [0,1] to new ones of the same shape, in [0,1]; `generator` is on x's device."""
+    def __call__(
+        self, x: Tensor, generator: torch.Generator | None = None, *, mirrored: Tensor | None = None
+    ) -> Tensor:
+        """Images (N,3,H,W) in [0,1] to new ones of the same shape, in [0,1]; `generator` is on x's device.
+
+        `mirrored` (N,) says which images to flip where that is not left to chance (see `alternating_flips`).
+        """
         if self.crop or self.flip or self.rotation:
-            x = self._move(x, generator)
+            x = self._move(x, generator, mirrored)
         if self.brightness or self.contrast or self.saturation:
             x = self._colour(x, generator)
         return x
 
-    def _move(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
+    def _move(self, x: Tensor, generator: torch.Generator | None, mirrored: Tensor | None) -> Tensor:
         draw = uniform(4, len(x), generator=generator, device=x.device, images=1)
         offset = (draw[:2] * (2 * self.crop + 1)).floor().clamp(max=2 * self.crop) - self.crop
-        mirror = torch.where(draw[2] < 0.5, -1.0, 1.0) if self.flip else torch.ones_like(draw[2])
+        mirrored = draw[2] < 0.5 if mirrored is None else mirrored
+        mirror = torch.where(mirrored, -1.0, 1.0) if self.flip else torch.ones_like(draw[2])
         angle = math.radians(self.rotation) * (2 * draw[3] - 1)
         cosine, sine = angle.cos(), angle.sin()
         across = torch.stack((mirror * cosine, -mirror * sine, offset[0]), dim=-1)
@@ -72,6 +79,16 @@ class TrainTransforms:
         if self.saturation:
             _blend_(x, _grey(x), factor(self.saturation))
         return x
+
+
+def alternating_flips(images: int, epoch: int, seed: int) -> Tensor:
+    """Which of the training images (bool, one per image) are flipped in an epoch: those that were not in the last.
+
+    The first epoch decides by chance. Over two epochs the net sees both sides of every image, where random flips show
+    the same side twice to every second one (Jordan, 2024).
+    """
+    first = torch.rand(images, generator=make_generator(seed, "flips")) < 0.5
+    return first if epoch % 2 == 0 else ~first
 
 
 def _grey(x: Tensor) -> Tensor:

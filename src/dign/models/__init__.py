@@ -6,17 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dign.errors import UserError, unknown_name
 from dign.models.densenet import DenseNet121
-from dign.models.fastnet import FastNet, tinynet
+from dign.models.fastnet import FastNet, tinynet, wide_fastnet
 from dign.models.normalize import Normalize, channel_statistics
 from dign.models.resnet import ResNet18, wide_resnet18
 
 MODELS: dict[str, Callable[[int, tuple[int, int]], nn.Module]] = {
     "tinynet": tinynet,
     "fastnet": FastNet,
+    "wide_fastnet": wide_fastnet,
     "resnet18": ResNet18,
     "wide_resnet18": wide_resnet18,
     "densenet121": DenseNet121,
@@ -66,9 +67,16 @@ def _timm_model(name: str, classes: int) -> nn.Module:
     return model
 
 
+def whiten(model: nn.Module, images: Tensor, most: int = 5_000) -> None:
+    """Set a whitening first layer, where `build` made one, from up to `most` of the uint8 images (N,3,H,W)."""
+    normalize, body = model
+    if isinstance(body, FastNet):
+        body.whiten(normalize(images[:: max(1, len(images) // most)][:most].float() / 255))
+
+
 def count_parameters(model: nn.Module) -> int:
     """The number of trainable parameters."""
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
-__all__ = ["MODELS", "Normalize", "build", "channel_statistics", "count_parameters", "import_timm"]
+__all__ = ["MODELS", "Normalize", "build", "channel_statistics", "count_parameters", "import_timm", "whiten"]
