@@ -4,42 +4,44 @@ from __future__ import annotations
 
 import json
 import math
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
-from dign.augment.train_transforms import TrainTransforms
+from dign.augment.train_transforms import TrainTransforms, alternating_flips
 from dign.checkpoints import load_state, load_weights, save_state, save_weights
 from dign.config import RunConfig
-from dign.data.base import DataSet, Split
+from dign.data.base import DataSet
 from dign.devices import as_float, make_fabric
+from dign.distributed import Team
 from dign.errors import UserError
 from dign.files import write_json
 from dign.finetune import Start, freeze, starting_weights
+from dign.interrupts import Interrupted, interruptible
+from dign.launching import torchrun_job
 from dign.methods.base import Method
-from dign.models import build, channel_statistics
-from dign.monitor import Monitor
-from dign.own_images import advice
-from dign.runs import Run, check_free, create_run, load_data, load_run, locked, method_of, now
+from dign.models import whiten
+from dign.monitor import Monitor, Unseen
+from dign.optimizers import make_optimizer
 from dign.pending import Step, stacked, unstacked
+from dign.preparing import batch_size_of, create, prepared, steps_per_epoch
+from dign.runs import Run, begun_by, check_free, load_run, locked, now
 from dign.schedules import learning_rate
 from dign.seeds import make_generator
-from dign.tracking import check_tracker, make_tracker
+from dign.synchronised import Statistics, synchronise
+from dign.tracking import make_tracker
+from dign.validation import validate
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 LOG_EVERY = 20
 """Steps between records. The loss is looked at only then, so that a GPU never waits for the host in between."""
-
-
-class Interrupted(Exception):
-    """Training was stopped from outside, after saving where it was."""
 
 
 class Diverged(UserError):
@@ -47,57 +49,57 @@ class Diverged(UserError):
 
 
 def train(config: RunConfig, out: Path | str, *, quiet: bool = False) -> Run:
-    """Train a model as `config` says into the new folder `out`."""
-    check_free(out)  # what can be wrong is tried before anything is written
-    method_of(config)
-    make_fabric(config.device, config.precision)
-    check_tracker(config.track)
-    data = load_data(config)
-    with torch.device("meta"):
-        model = build(config.model, classes=len(data.classes), image_size=data.image_size)
-    freeze(model, config.freeze)
-    start = starting_weights(config, model)
-    with locked(out):
-        mean, std = (start and start.normalization) or channel_statistics(data.train.images)
-        init = {"init": {"sha256": start.digest, "fresh": start.fresh}} if start else {}
-        notes = [*advice(data, config.epochs * _steps_per_epoch(config, data)), *_about(start)]
-        run = create_run(out, config, data, mean, std, notes=notes, **init)
-        return _Training(run, data, start).fit(quiet=quiet)
+    """Train a model as `config` says into the new folder `out`.
+
+    Where torchrun starts its processes again because one has died, they go on with the run that they had begun.
+    """
+    fabric = make_fabric(config.device, config.precision, config.devices, config.nodes)
+    team = Team.of(fabric)
+    with team.together():  # what can be wrong is tried before anything is written
+        begun = begun_by(torchrun_job(), config, out)
+        if team.leads and not begun:
+            check_free(out)
+        data, start = prepared(config, team)
+    if begun:
+        return resume(out, quiet=quiet)
+    with team.first_holds(locked(out)):
+        with team.together():
+            if team.leads:
+                create(config, out, data, start, team)
+        return _Training(load_run(out), data, fabric, team, start).fit(quiet=quiet)
 
 
-def _about(start: Start | None) -> list[str]:
-    if start is None or not start.fresh:
-        return []
-    return [f"The classifier head starts fresh, since --init has none of its shape: {', '.join(start.fresh)}."]
+def resume(path: Path | str, *, quiet: bool = False, devices: int | None = None, nodes: int | None = None) -> Run:
+    """Go on with a run where its last checkpoint was; the outcome is that of an undisturbed run.
 
-
-def _steps_per_epoch(config: RunConfig, data: DataSet) -> int:
-    """A last partial batch is dropped, but a data set smaller than a batch is one."""
-    return max(1, len(data.train) // config.batch_size)
-
-
-def resume(path: Path | str, *, quiet: bool = False) -> Run:
-    """Go on with a run where its last checkpoint was; the outcome is that of an undisturbed run."""
+    It may go on in another number of processes: `devices` on each of `nodes`.
+    """
     run = load_run(path)
     if run.finished:
         _remove_leftovers(run)
         return run
-    data = run.data()
-    if len(data.train) != run.info["training_images"]:
-        raise UserError(
-            f"{path} began with {run.info['training_images']} training images, but {run.config.data} now has "
-            f"{len(data.train)}: put the data back as it was, or start a new run."
-        )
-    with locked(path):
-        return _Training(run, data).fit(quiet=quiet)
+    config = replace(run.config, devices=devices or run.config.devices, nodes=nodes or run.config.nodes)
+    fabric = make_fabric(config.device, config.precision, config.devices, config.nodes)
+    team = Team.of(fabric)
+    with team.together():
+        data = run.data()
+        team.check_divides(batch_size_of(config, data))
+        if len(data.train) != run.info["training_images"]:
+            raise UserError(
+                f"{path} began with {run.info['training_images']} training images, but {config.data} now has "
+                f"{len(data.train)}: put the data back as it was, or start a new run."
+            )
+    with team.first_holds(locked(path)):
+        return _Training(run, data, fabric, team).fit(quiet=quiet)
 
 
 class _Training:
     """The parts of a run in memory."""
 
-    def __init__(self, run: Run, data: DataSet, start: Start | None = None) -> None:
+    def __init__(self, run: Run, data: DataSet, fabric: Fabric, team: Team, start: Start | None = None) -> None:
         config = run.config
         self.run, self.config, self.data = run, config, data
+        self.fabric, self.team, self.device = fabric, team, fabric.device
         self.method: Method = run.method()
         self.transforms = TrainTransforms(
             crop=config.crop,
@@ -107,8 +109,8 @@ class _Training:
             contrast=config.jitter,
             saturation=config.jitter,
         )
-        self.batch_size = min(config.batch_size, len(data.train))
-        self.steps_per_epoch = _steps_per_epoch(config, data)
+        self.batch_size = batch_size_of(config, data)
+        self.steps_per_epoch = steps_per_epoch(config, data)
         self.total = config.epochs * self.steps_per_epoch
         self.pending: list[Step] = []
         self.seconds_before = 0.0
@@ -116,28 +118,32 @@ class _Training:
 
     def _place_on_device(self, start: Start | None) -> None:
         config = self.config
-        self.fabric = make_fabric(config.device, config.precision)
-        self.device = self.fabric.device
         self.model = self._initial_model(start)
+        if config.sync_batch_norm:
+            synchronise(self.model, self.team)
         self.frozen_norms = freeze(self.model, config.freeze)
         if config.channels_last:
             self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        optimizer = torch.optim.SGD(
+        optimizer = make_optimizer(
+            config.optimizer,
             [parameter for parameter in self.model.parameters() if parameter.requires_grad],
             lr=config.lr,
             momentum=config.momentum,
-            nesterov=config.momentum > 0,
             weight_decay=config.weight_decay,
         )
         forward: Any = torch.compile(self.model) if config.compile else self.model
         self.wrapped, self.optimizer = self.fabric.setup(forward, optimizer)
+        self.statistics = Statistics(self.model, self.team)
         self.images = self.data.train.images.to(self.device)
         self.labels = self.data.train.labels.to(self.device)
 
     def _initial_model(self, start: Start | None) -> nn.Module:
         """The model before the first step; a checkpoint, where there is one, replaces all of it later."""
         model = self.run.untrained_model()
-        if not self.config.init or self.run.checkpoint.exists():
+        if self.run.checkpoint.exists():
+            return model
+        if not self.config.init:
+            whiten(model, self.data.train.images)
             return model
         start = start or starting_weights(self.config, model)
         assert start is not None  # config.init is set
@@ -153,19 +159,12 @@ class _Training:
             norm.eval()
 
     def fit(self, *, quiet: bool) -> Run:
-        first = self._restore()
-        monitor = Monitor(
-            self.run.path,
-            total=self.total,
-            first=first,
-            images_per_step=self.batch_size,
-            title=f"{self.method.title} {self.config.model}",
-            quiet=quiet,
-            tracker=make_tracker(self.config.track, self.run.path, first, self._tracked_settings()),
-        )
+        with self.team.together():
+            first = self._restore()
+            monitor = self._monitor(first, quiet)
         saved = self.clock = time.monotonic()
         self._train_mode()
-        with monitor, _interruptible() as interrupted:
+        with monitor, interruptible() as interrupted:
             for note in self.run.info.get("notes", ()):
                 monitor.say(note)
             for step in range(first, self.total):
@@ -176,12 +175,30 @@ class _Training:
                     self._record(monitor, done, epoch)
                 if done % self.steps_per_epoch == 0 and self._validation_due(epoch):
                     self._validate(monitor, done, epoch)
-                if interrupted or time.monotonic() - saved >= self.config.checkpoint_seconds:
+                late = time.monotonic() - saved >= self.config.checkpoint_seconds
+                stopping, late = self.team.any(bool(interrupted), late)
+                if stopping or late:
                     self._save_checkpoint(done)
                     saved = time.monotonic()
-                if interrupted and done < self.total:
+                if stopping and done < self.total:
                     raise Interrupted(f"Stopped after step {done} of {self.total}.")
-        return self._finish()
+        with self.team.together():
+            if self.team.leads:
+                self._finish()
+        return load_run(self.run.path)
+
+    def _monitor(self, first: int, quiet: bool) -> Monitor:
+        if not self.team.leads:
+            return Unseen()
+        return Monitor(
+            self.run.path,
+            total=self.total,
+            first=first,
+            images_per_step=self.batch_size,
+            title=f"{self.method.title} {self.config.model}",
+            quiet=quiet,
+            tracker=make_tracker(self.config.track, self.run.path, first, self._tracked_settings()),
+        )
 
     def _tracked_settings(self) -> dict[str, Any]:
         """The configuration as a flat table."""
@@ -196,35 +213,43 @@ class _Training:
             group["lr"] = rate
         x, y = self._batch(step)
         method = self.method.at(step / self.total)
-        generator = make_generator(self.config.seed, "method", step, self.device)
+        generator = self.team.generator(self.config.seed, "method", step, self.device)
         outcome = method(self.wrapped, x, y, generator=generator)
         self.fabric.backward(outcome.loss)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        self.pending.append(Step(step, outcome.loss.detach(), outcome.terms))
+        self.statistics.share()
+        means = self.team.mean({"": outcome.loss.detach(), **outcome.terms})
+        self.pending.append(Step(step, means.pop(""), means))
 
     def _batch(self, step: int) -> tuple[Tensor, Tensor]:
         epoch, position = divmod(step, self.steps_per_epoch)
         order = self._order(epoch)[position * self.batch_size : (position + 1) * self.batch_size]
+        order = self.team.own(order)
         x = as_float(self.images[order], channels_last=self.config.channels_last)
-        return self.transforms(x, make_generator(self.config.seed, "transforms", step, self.device)), self.labels[order]
+        mirrored = self._mirrored[order] if self.config.alternate else None
+        draws = self.team.generator(self.config.seed, "transforms", step, self.device)
+        return self.transforms(x, draws, mirrored=mirrored), self.labels[order]
 
     def _order(self, epoch: int) -> Tensor:
         """The order of the training images in an epoch, drawn once and kept while the epoch lasts."""
         if getattr(self, "_ordered_epoch", None) != epoch:
             generator = make_generator(self.config.seed, "order", epoch)
             self._ordered = torch.randperm(len(self.labels), generator=generator).to(self.device)
+            if self.config.alternate:
+                self._mirrored = alternating_flips(len(self.labels), epoch, self.config.seed).to(self.device)
             self._ordered_epoch = epoch
         return self._ordered
 
     def _record(self, monitor: Monitor, done: int, epoch: int) -> None:
-        self._check_finite()
-        if self.pending:
-            loss = torch.stack([step.loss for step in self.pending]).mean().item()
-            names = self.pending[-1].terms
-            terms = {name: torch.stack([step.terms[name] for step in self.pending]).mean().item() for name in names}
-            monitor.trained(done, epoch, loss, terms, self.optimizer.param_groups[0]["lr"])
-            self.pending.clear()
+        with self.team.together():
+            self._check_finite()
+            if self.pending:
+                loss = torch.stack([step.loss for step in self.pending]).mean().item()
+                names = self.pending[-1].terms
+                terms = {name: torch.stack([step.terms[name] for step in self.pending]).mean().item() for name in names}
+                monitor.trained(done, epoch, loss, terms, self.optimizer.param_groups[0]["lr"])
+                self.pending.clear()
 
     def _check_finite(self) -> None:
         """Stop at the first step whose loss is not finite; called before anything is saved."""
@@ -251,12 +276,14 @@ class _Training:
 
     def _validate(self, monitor: Monitor, done: int, epoch: int) -> None:
         self._record(monitor, done, epoch)
-        scores = validate(self.wrapped, self.method, self.data.validation, self.device, seed=self.config.seed)
+        split, seed = self.data.validation, self.config.seed
+        scores = validate(self.wrapped, self.method, split, self.device, seed=seed, team=self.team)
         self._train_mode()
-        monitor.validated(done, epoch, scores)
-        if self.config.keep == "best" and scores["accuracy"] > self._best_accuracy():
-            save_weights(self.run.path / "best.safetensors", self.model)
-            write_json(self.run.path / "best.json", {"step": done, "epoch": epoch, **scores})
+        with self.team.together():
+            monitor.validated(done, epoch, scores)
+            if self.team.leads and self.config.keep == "best" and scores["accuracy"] > self._best_accuracy():
+                save_weights(self.run.path / "best.safetensors", self.model)
+                write_json(self.run.path / "best.json", {"step": done, "epoch": epoch, **scores})
         monitor.restart_clock()
 
     def _best_accuracy(self) -> float:
@@ -265,9 +292,11 @@ class _Training:
         return -1.0
 
     def _save_checkpoint(self, done: int) -> None:
-        self._check_finite()
-        pending = stacked(self.pending)
-        save_state(self.run.checkpoint, self.model, self.optimizer, pending, step=done, seconds=self._seconds())
+        with self.team.together():
+            self._check_finite()
+            if self.team.leads:
+                pending, seconds = stacked(self.pending), self._seconds()
+                save_state(self.run.checkpoint, self.model, self.optimizer, pending, step=done, seconds=seconds)
 
     def _restore(self) -> int:
         """Bring weights and optimiser back from the last checkpoint, if there is one; returns the steps done."""
@@ -279,63 +308,24 @@ class _Training:
             self.seconds_before, step = float(metadata["seconds"]), int(metadata["step"])
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise UserError(f"{self.run.checkpoint} is not a checkpoint of a run: it names no step.") from error
+        if not 0 <= step <= self.total or not 0 <= self.seconds_before < math.inf:
+            raise UserError(f"{self.run.checkpoint} is damaged: step {step} is none of the run's {self.total}.")
+        return step
 
     def _seconds(self) -> float:
         """Time spent on the steps of this run so far, over all the times it was taken up."""
         return round(self.seconds_before + time.monotonic() - self.clock, 2)
 
-    def _finish(self) -> Run:
+    def _finish(self) -> None:
         best = self.run.path / "best.safetensors"
         if self.config.keep == "best" and best.exists():
-        if not 0 <= step <= self.total or not 0 <= self.seconds_before < math.inf:
-            raise UserError(f"{self.run.checkpoint} is damaged: step {step} is none of the run's {self.total}.")
-        return step
             load_weights(best, self.model)
         write_json(self.run.path / "run.json", {**self.run.info, "finished": now(), "seconds": self._seconds()})
         save_weights(self.run.weights, self.model)
         _remove_leftovers(self.run)
-        return load_run(self.run.path)
 
 
-@torch.no_grad()
-def validate(
-    model: nn.Module, method: Method, split: Split, device: torch.device, *, seed: int, batch_size: int = 500
-) -> dict[str, float]:
-    """Accuracy in percent and mean log loss of the method's predictions on a split; leaves the model in eval mode."""
-    model.eval()
-    correct = loss = torch.zeros((), device=device, dtype=torch.float64)
-    for first in range(0, len(split), batch_size):
 def _remove_leftovers(run: Run) -> None:
     """What a finished run needs no more, and what writers left half done who were killed on the way to it."""
     for leftover in (run.checkpoint, run.path / "best.safetensors", *run.path.glob(".*.partial")):
         leftover.unlink(missing_ok=True)
-
-
-        x = as_float(split.images[first : first + batch_size].to(device))
-        y = split.labels[first : first + batch_size].to(device)
-        probabilities = method.predict(model, x, make_generator(seed, "validation", first, device))
-        correct = correct + (probabilities.argmax(1) == y).sum()
-        loss = loss + functional.nll_loss(probabilities.clamp(min=1e-12).log(), y, reduction="sum")
-    return {"accuracy": 100 * correct.item() / len(split), "loss": loss.item() / len(split)}
-
-
-@contextmanager
-def _interruptible() -> Iterator[list[int]]:
-    """Turn the first Ctrl-C (or SIGTERM) into an entry of the list this yields; a second one acts at once."""
-    received: list[int] = []
-
-    def note(number: int, frame: object) -> None:
-        if received:
-            raise KeyboardInterrupt
-        received.append(number)
-
-    try:
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not in the main thread: whoever runs the thread stops it
-        yield received
-        return
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
