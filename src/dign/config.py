@@ -88,6 +88,9 @@ class RunConfig:
     precision: str = setting(
         "auto", "Machine", "float32 or mixed bfloat16; auto: bf16 on a GPU that has it", choices=("auto", "32", "bf16")
     )
+    devices: int = setting(1, "Machine", "processes on this machine (GPUs or CPUs) that share each batch", least=1)
+    nodes: int = setting(1, "Machine", "machines that share each batch, --devices on each", least=1)
+    sync_batch_norm: bool = setting(False, "Machine", "with several processes: batch norm over the whole batch")
     compile: bool = setting(False, "Machine", "compile the model with torch.compile")
     channels_last: bool = setting(True, "Machine", "channels-last memory layout")
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, distributed
 
 from dign.draws import make_shared_generator
-from dign.errors import UserError
+from dign.errors import SaidElsewhere, UserError
 from dign.launching import processes
 from dign.seeds import make_generator
 
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 T = TypeVar("T")
-
-
-class SaidElsewhere(UserError):
-    """A mistake that the first process tells the person about: this one just ends."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +69,16 @@ class Team:
         """The means over the processes of numbers on the device."""
         if self.count == 1:
             return values
-        stacked = torch.stack(list(values.values()))
-        distributed.all_reduce(stacked)
-        return dict(zip(values, stacked / self.count, strict=True))
+        total = self.sum(torch.stack(list(values.values())))
+        return dict(zip(values, total / self.count, strict=True))
+
+    def sum(self, values: Tensor) -> Tensor:
+        """The sum over the processes of numbers on the device."""
+        if self.count == 1:
+            return values
+        total = values.clone()
+        distributed.all_reduce(total)
+        return total
 
     def any(self, *flags: bool) -> tuple[bool, ...]:
         """Each flag as soon as one process raises it."""

@@ -11,6 +11,10 @@ class UserError(ValueError):
     """
 
 
+class SaidElsewhere(UserError):
+    """A mistake about which another process tells the person: this one just ends."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
     """The error for a name that is not in a registry: it names the nearest known one and lists all."""
     choices = sorted(set(known))

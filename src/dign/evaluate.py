@@ -164,7 +164,8 @@ def evaluate_run(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
     """Evaluate a finished run as its method predicts; writes `results.json` and `examples.json` into its folder."""
-    method = run.method()
+    with team.together():
+        method, model, data = run.method(), run.model(), run.data()
     about = {
         "name": run.path.resolve().name,
         "method": method.key,
@@ -175,8 +176,8 @@ def evaluate_run(
         "parameters": count_parameters(run.untrained_model()),
     }
     results, examples = results_of(
-        Subject(run.model(), method.predict, about),
-        run.data(),
+        Subject(model, method.predict, about),
+        data,
         conditions,
         split=split,
         device=device,

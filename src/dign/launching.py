@@ -58,9 +58,12 @@ def is_first() -> bool:
     return local_rank() == 0 and os.environ.get("NODE_RANK", "0") == "0"
 
 
-def started_by_ourselves() -> bool:
-    """Whether `--devices` made this process beside the one that a person started."""
-    return not torchrun() and not slurm() and local_rank() > 0
+def code_for_all(code: int) -> int:
+    """The exit code of this process where all end for the same reason, which the first one tells.
+
+    Fabric kills the process that a person started as soon as one that `--devices` made beside it fails: those do not.
+    """
+    return 0 if not torchrun() and not slurm() and local_rank() > 0 else code
 
 
 def torchrun_job() -> str | None:

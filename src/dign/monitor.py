@@ -92,6 +92,25 @@ class Monitor:
             self._tracker.log(numbers_of(record), record["step"])
 
 
+class Unseen(Monitor):
+    """The monitor of a process for which another one speaks."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(disable=True)
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def trained(self, step: int, epoch: int, loss: float, terms: dict[str, float], lr: float) -> None:
+        pass
+
+    def validated(self, step: int, epoch: int, scores: dict[str, float]) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        pass
+
+
 def numbers_of(record: dict[str, Any]) -> dict[str, float]:
     """The numbers of a record by name; those of a validation are kept apart from those of training."""
     found = {**record, **record.get("terms", {})}

@@ -114,6 +114,15 @@ def check_free(path: Path | str) -> None:
         )
 
 
+def begun_by(job: str | None, config: RunConfig, path: Path | str) -> bool:
+    """Whether the run in `path` is the one that this same job began, before its processes were started again."""
+    path = Path(path)
+    if job is None or not (path / "config.toml").is_file():
+        return False
+    run, wanted = load_run(path), replace(config, settings=settings_of(method_of(config)))
+    return run.info.get("job") == job and run.config.to_toml() == wanted.to_toml()
+
+
 def create_run(
     path: Path | str, config: RunConfig, data: DataSet, mean: list[float], std: list[float], **facts: Any
 ) -> Run:

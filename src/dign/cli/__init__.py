@@ -10,7 +10,8 @@ import click
 
 from dign import __version__
 from dign.cli.mistakes import sentence_about
-from dign.errors import UserError
+from dign.errors import SaidElsewhere, UserError
+from dign.launching import code_for_all, local_rank
 
 VERBS = {
     "train": "train",
@@ -59,6 +60,8 @@ def main(args: list[str] | None = None) -> None:
     """Run the command line; a person's mistake is one sentence on standard error and exit code 2."""
     try:
         code = cli.main(args=args, prog_name="dign", standalone_mode=False)
+    except SaidElsewhere:
+        code = code_for_all(2)
     except UserError as error:
         code = complain(str(error))
     except click.exceptions.Exit as error:
@@ -78,7 +81,8 @@ def main(args: list[str] | None = None) -> None:
 
 
 def complain(message: str, *, code: int = 2) -> int:
-    click.echo(f"dign: {message}", err=True)
+    if local_rank() == 0:  # on one machine, several processes make the same mistake
+        click.echo(f"dign: {message}", err=True)
     return code
 
 

@@ -12,6 +12,8 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from dign.distributed import Team
+
 Follower = Callable[[int, int], None]
 
 
@@ -28,6 +30,8 @@ Follower = Callable[[int, int], None]
 @click.option("--seed", type=int, default=0, show_default=True, help="seed of the corruptions")
 @click.option("--batch-size", type=click.IntRange(min=1), default=500, show_default=True)
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, ...")
+@click.option("--devices", type=click.IntRange(min=1), default=1, help="processes on this machine that share the work")
+@click.option("--nodes", type=click.IntRange(min=1), default=1, help="machines that share the work, --devices on each")
 @click.option("--quiet", "-q", is_flag=True, help="no progress bar, no table")
 @click.option("--model", metavar="MODULE:FUNCTION", help="instead of RUNS: your own code that makes a module")
 @click.option("--weights", type=click.Path(), metavar="FILE", help="safetensors file with the weights of --model")
@@ -50,6 +54,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
       dign evaluate runs/a runs/b --only noise
       dign evaluate runs/a --only fog --only blur --severity 3 --temperature
       dign evaluate runs/a --benchmark CIFAR-10-C
+      dign evaluate runs/a --devices 4
       dign evaluate --model my_module:make_model --weights my.safetensors --data cifar10 --out mine/results.json
     """
     from rich.console import Console
@@ -65,29 +70,35 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
         raise UserError("--benchmark holds corrupted test images: drop --split, or drop --benchmark.")
     if options["benchmark"] and (options["profile"] or options["seed"]):
         raise UserError("--benchmark holds images that are made already: drop --profile and --seed.")
-    console = Console(stderr=True, quiet=bool(options["quiet"]))
+    from dign.distributed import join
+
+    team = join(options["device"], options["devices"], options["nodes"])
+    console = Console(stderr=True, quiet=bool(options["quiet"]) or not team.leads)
     evaluate = _evaluate_model if options["model"] else _evaluate_runs
-    for name, results in evaluate(runs, options, console):
+    for name, results in evaluate(runs, options, console, team):
         console.print(summary_line(name, results), highlight=False, markup=False, soft_wrap=True)
 
 
 def _evaluate_runs(
-    runs: tuple[str, ...], options: dict[str, Any], console: Console
+    runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     from dign.evaluate import benchmark_for, evaluate_run
     from dign.runs import load_run
 
     on_the_fly, common = _conditions(options), _common(options)
     wanted = on_the_fly.severities if options["severity"] else None
-    for run in [load_run(path) for path in runs]:
+    with team.together():
+        opened = [load_run(path) for path in runs]
+    for run in opened:
         with _progress(console, f"evaluate {run.path.name}") as follow:
             folder = options["benchmark"]
-            conditions = benchmark_for(run, folder, options["only"], wanted) if folder else on_the_fly
-            yield run.path.name, evaluate_run(run, conditions, progress=follow, **common)
+            with team.together():
+                conditions = benchmark_for(run, folder, options["only"], wanted) if folder else on_the_fly
+            yield run.path.name, evaluate_run(run, conditions, team=team, progress=follow, **common)
 
 
 def _evaluate_model(
-    runs: tuple[str, ...], options: dict[str, Any], console: Console
+    runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     from dign.data import load
     from dign.errors import UserError
@@ -100,15 +111,18 @@ def _evaluate_model(
     out = Path(options["out"] or "results.json")
     out = out if out.suffix == ".json" else out / "results.json"
     conditions = _conditions(options)
-    data = load(options["data"], size=options["size"])
-    subject = external_subject(options["model"], options["weights"], data, options["label"])
-    if options["benchmark"]:
-        wanted = conditions.severities if options["severity"] else None
-        conditions = benchmark_of(data, options["benchmark"], options["only"], wanted)
+    with team.together():
+        data = load(options["data"], size=options["size"])
+        subject = external_subject(options["model"], options["weights"], data, options["label"])
+        if options["benchmark"]:
+            wanted = conditions.severities if options["severity"] else None
+            conditions = benchmark_of(data, options["benchmark"], options["only"], wanted)
     with _progress(console, f"evaluate {subject.about['name']}") as follow:
-        results, examples = results_of(subject, data, conditions, progress=follow, **_common(options))
-    write_json(out.with_name("examples.json"), examples)
-    write_json(out, results)
+        results, examples = results_of(subject, data, conditions, team=team, progress=follow, **_common(options))
+    with team.together():
+        if team.leads:
+            write_json(out.with_name("examples.json"), examples)
+            write_json(out, results)
     yield subject.about["name"], results
 
 

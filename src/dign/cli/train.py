@@ -13,6 +13,7 @@ from dign.config import PRESETS, RunConfig, read_toml
 from dign.data.names import FOLDER_DESCRIPTION, FOLDER_PREFIX
 from dign.data.names import NAMES as DATA
 from dign.errors import UserError, nearest
+from dign.launching import code_for_all, is_first
 from dign.names import METHODS, MODELS
 
 HELP = """Train a model. DATA is a data set's name, folder:PATH, or a TOML file that describes the run.
@@ -28,6 +29,7 @@ Examples:
   dign train folder:photos --size 64 --model fastnet --epochs 30 --out runs/photos
   dign train experiment.toml --seed 2 --out runs/experiment-2
   dign train --resume runs/paper
+  dign train cifar10 --devices 4 --out runs/four-gpus
 """
 
 
@@ -43,6 +45,7 @@ def run_command(**options: Any) -> None:
     ctx = click.get_current_context()
     resume, out, quiet = options.pop("resume"), options.pop("out"), options.pop("quiet")
     given = {key: value for key, value in options.items() if value is not None}
+    processes = {key: given.pop(key) for key in ("devices", "nodes") if resume and key in given}
     if resume:
         extra = [f"--{key.replace('_', '-')}" for key in given] + ctx.args
         if extra:
@@ -54,11 +57,12 @@ def run_command(**options: Any) -> None:
     from dign.train import resume as resume_run
 
     try:
-        run = resume_run(folder, quiet=quiet) if resume else train(config, folder, quiet=quiet)
+        run = resume_run(folder, quiet=quiet, **processes) if resume else train(config, folder, quiet=quiet)
     except Interrupted as stopped:
-        click.echo(f"{stopped} Go on with: dign train --resume {folder}", err=True)
-        ctx.exit(130)
-    if not quiet:
+        if is_first():
+            click.echo(f"{stopped} Go on with: dign train --resume {folder}", err=True)
+        ctx.exit(code_for_all(130))
+    if is_first() and not quiet:
         click.echo(f"Trained: {run.path}. Next: dign evaluate {run.path}", err=True)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from dign.launching import local_rank
+
 Report = Callable[[str, int, int | None], None]
 """Called with what is being done, how much is done, and how much there is in all (None where nobody knows).
 
@@ -28,7 +30,7 @@ class TerminalBar:
     def __init__(self) -> None:
         self._bars: Any = None
         self._tasks: dict[str, Any] = {}
-        self.visible = sys.stderr.isatty()
+        self.visible = sys.stderr.isatty() and local_rank() == 0
 
     def __enter__(self) -> TerminalBar:
         return self

@@ -1,0 +1,61 @@
+"""What comes before the first step: everything is tried, then the run's folder is made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dign.config import RunConfig
+from dign.data.base import DataSet
+from dign.distributed import Team
+from dign.finetune import Start, freeze, starting_weights
+from dign.launching import torchrun_job
+from dign.models import build, channel_statistics
+from dign.own_images import advice
+from dign.runs import create_run, load_data, method_of
+from dign.synchronised import synchronise
+from dign.tracking import check_tracker
+
+
+def prepared(config: RunConfig, team: Team) -> tuple[DataSet, Start | None]:
+    """The data, and the weights to start from where there are any; what is wrong with the configuration is said."""
+    method_of(config)
+    check_tracker(config.track)
+    data = load_data(config)
+    team.check_divides(batch_size_of(config, data))
+    with torch.device("meta"):
+        model = build(config.model, classes=len(data.classes), image_size=data.image_size)
+    freeze(model, config.freeze)
+    if config.sync_batch_norm:
+        synchronise(model, team)
+    return data, starting_weights(config, model)
+
+
+def create(config: RunConfig, out: Path | str, data: DataSet, start: Start | None, team: Team) -> None:
+    """Make the run's folder."""
+    mean, std = (start and start.normalization) or channel_statistics(data.train.images)
+    facts: dict[str, Any] = {"init": {"sha256": start.digest, "fresh": start.fresh}} if start else {}
+    if team.count > 1:
+        facts["processes"] = team.count
+    if torchrun_job():
+        facts["job"] = torchrun_job()
+    notes = [*advice(data, config.epochs * steps_per_epoch(config, data)), *_about(start)]
+    create_run(out, config, data, mean, std, notes=notes, **facts)
+
+
+def _about(start: Start | None) -> list[str]:
+    if start is None or not start.fresh:
+        return []
+    return [f"The classifier head starts fresh, since --init has none of its shape: {', '.join(start.fresh)}."]
+
+
+def steps_per_epoch(config: RunConfig, data: DataSet) -> int:
+    """A last partial batch is dropped, but a data set smaller than a batch is one."""
+    return max(1, len(data.train) // config.batch_size)
+
+
+def batch_size_of(config: RunConfig, data: DataSet) -> int:
+    """The images of a step in all processes together."""
+    return min(config.batch_size, len(data.train))
