@@ -11,7 +11,7 @@ import pytest
 
 from dign.report.calibration_charts import reliability_diagram
 from dign.report.charts import nice_ticks
-from dign.report.extra_sections import PNG, example_images, landscape_curve
+from dign.report.examples_section import PNG, example_images
 from dign.report.html import Html, join, tag
 from dign.report.load import load_run, load_runs
 from dign.report.make import study_of
@@ -122,14 +122,6 @@ def test_panels_appear_only_where_there_is_something_to_show(demo_runs, fake_run
     page = build_page(study_of([tmp_path]))
     assert 'id="training"' not in page and 'id="landscape"' in page and 'id="examples"' in page
     assert page.count("<img") == 1 and "7 61 %" in page
-    assert landscape_curve(load_run(folder), "accuracy") == [(1.0, 0.1), (2.0, 0.2)]
-
-
-@pytest.mark.parametrize("landscape", [{}, {"settings": 3}, {"settings": {"radii": [1]}, "models": []}])
-def test_a_strange_landscape_is_left_out(fake_run, tmp_path, landscape):
-    folder = fake_run(tmp_path / "a")
-    (folder / "landscape.json").write_text(json.dumps(landscape))
-    assert 'id="landscape"' not in build_page(study_of([folder]))
 
 
 def test_only_real_pictures_are_shown(fake_run, tmp_path):

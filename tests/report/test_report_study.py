@@ -1,5 +1,6 @@
 """Grouping runs, statistics over seeds, and whether a difference is luck."""
 
+import json
 import math
 
 import numpy
@@ -30,7 +31,12 @@ def test_a_statistic_is_the_mean_and_population_standard_deviation(grid_runs):
 def test_settings_that_differ_split_a_method_into_variants(fake_run, tmp_path):
     for weight in (0.2, 0.5):
         for seed in (0, 1):
-            fake_run(tmp_path / f"{weight}-{seed}", "DiGN", seed, config={"weight": weight, "device": f"cuda:{seed}"})
+            fake_run(
+                tmp_path / f"{weight}-{seed}",
+                "DiGN",
+                seed,
+                config={"weight": weight, "device": f"cuda:{seed}", "track": ("wandb", "none")[seed]},
+            )
     study = make_study(*load_runs([tmp_path]))
     assert [(group.label, len(group.runs)) for group in study.groups] == [
         ("DiGN (weight 0.2)", 2),
@@ -52,6 +58,17 @@ def test_different_data_sets_cannot_share_a_table(fake_run, tmp_path):
     fake_run(tmp_path / "b", data="cifar10")
     with pytest.raises(UserError, match="cifar10, digits"):
         make_study(*load_runs([tmp_path]))
+
+
+def test_different_severities_are_warned_about(fake_run, tmp_path):
+    fake_run(tmp_path / "a", "DiGN")
+    folder = fake_run(tmp_path / "b", "Standard")
+    results = json.loads((folder / "results.json").read_text())
+    for corruption in results["corruptions"].values():
+        del corruption["severities"]["5"]
+    (folder / "results.json").write_text(json.dumps(results))
+    (warning,) = make_study(*load_runs([tmp_path])).warnings
+    assert "at different severities: their means are not comparable" in warning
 
 
 def test_different_evaluations_are_warned_about(fake_run, tmp_path):

@@ -8,8 +8,9 @@ from importlib.resources import files
 
 from dign.report.claims import claims_table
 from dign.report.comparisons import comparison_table, difference_table
-from dign.report.extra_sections import examples_section, landscape_section
+from dign.report.examples_section import examples_section
 from dign.report.html import Html, join, tag
+from dign.report.landscape_section import landscape_section
 from dign.report.palette import palette_css
 from dign.report.paper import citation, paper_comparison
 from dign.report.run_sections import runs_section, training_section

@@ -29,7 +29,9 @@ METHOD_ORDER = (
 FAMILY_ORDER = ("noise", "blur", "weather", "digital")
 NOISES = ("impulse_noise", "shot_noise", "speckle_noise")
 """The corruptions of mCA-N: Gaussian noise is left out, for some methods train on it."""
-NOT_SETTINGS = {"seed", "out", "name", "label", "device", "compile", "channels_last", "checkpoint_seconds", "preset"}
+NOT_SETTINGS = {
+    "seed", "out", "name", "label", "preset", "device", "compile", "channels_last", "checkpoint_seconds", "track",
+}  # fmt: skip
 """Keys of a configuration in which runs of one group may differ."""
 
 
@@ -197,8 +199,10 @@ def _evaluation_differences(runs: Sequence[Run]) -> list[str]:
     if len(commits) > 1:
         notes.append(f"The runs were trained by {len(commits)} different states of the code (see Runs).")
     corruptions = {tuple(sorted(run.corruptions)) for run in runs}
-    if len(corruptions) > 1:
-        notes.append("The runs were evaluated under different corruptions: their means are not comparable.")
+    conditions = {tuple((name, *run.corruptions[name].severities) for name in sorted(run.corruptions)) for run in runs}
+    if len(conditions) > 1:
+        what = "under different corruptions" if len(corruptions) > 1 else "at different severities"
+        notes.append(f"The runs were evaluated {what}: their means are not comparable.")
     return notes
 
 
