@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from inspect import signature
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
 
 from dign.errors import UserError
 from dign.launching import local_rank, processes
@@ -59,9 +61,7 @@ def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> 
             accelerator=device.type,
             devices=devices if several or device.index is None else [device.index],
             num_nodes=nodes,
-            # Batch norm's statistics are shared in `dign.synchronised`: here a method's second pass would meet those
-            # of its first one changed under it.
-            strategy=DDPStrategy(broadcast_buffers=False) if several else "auto",
+            strategy=DDPStrategy(**_without_buffers()) if several else "auto",
             precision="bf16-mixed" if precision == "bf16" else "32-true",
         )
         if several:
@@ -70,6 +70,15 @@ def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> 
         reason = str(error).strip().splitlines()[0]
         raise UserError(f"The {devices * nodes} processes cannot work together: {reason}") from error
     return fabric
+
+
+def _without_buffers() -> dict[str, bool]:
+    """The option that keeps DDP from sharing batch norm's statistics before every pass.
+
+    They are shared in `dign.synchronised`: here a method's second pass would change them under its first.
+    """
+    known = signature(DistributedDataParallel).parameters
+    return {"forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers": False}
 
 
 def _own_device(name: str, devices: int) -> torch.device:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, distributed, nn
-from torch.distributed.nn.functional import all_reduce
 
 from dign.distributed import Team
 from dign.errors import UserError
@@ -28,8 +29,8 @@ class SynchronisedBatchNorm(_Norm):
         axes = [axis for axis in range(x.dim()) if axis != 1]
         variances, means = torch.var_mean(x.float(), dim=axes, correction=0)
         ranks, rank = distributed.get_world_size(), distributed.get_rank()
-        shares = torch.zeros(ranks, 2, len(means), device=x.device)
-        shares = all_reduce(shares.index_copy(0, _at(rank, x), torch.stack((means, variances))[None]))
+        place = torch.arange(ranks, device=x.device).eq(rank).view(-1, 1, 1)
+        shares = _Sum.apply(place * torch.stack((means, variances)))
         mean = shares[:, 0].mean(0)
         variance = (shares[:, 1] + (shares[:, 0] - mean).square()).mean(0)
         if self.training and self.track_running_stats:
@@ -52,8 +53,18 @@ class SynchronisedBatchNorm(_Norm):
         self.running_var.lerp_(variance * (count / max(count - 1, 1)), share)
 
 
-def _at(rank: int, like: Tensor) -> Tensor:
-    return torch.tensor([rank], device=like.device)
+class _Sum(torch.autograd.Function):
+    """The sum over all processes. Each of their losses depends on each of the summands: so do the gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        total = values.clone(memory_format=torch.contiguous_format)
+        distributed.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+        return _Sum.forward(ctx, gradient)
 
 
 def synchronise(model: nn.Module, team: Team) -> nn.Module:
