@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from dign.errors import UserError
 from dign.methods import AT, RSE, TRADES, AugMax, AugMix, DeepAugment, DiGN, DiGNWithoutCR, Standard
 
 
@@ -176,3 +177,16 @@ def test_a_setting_out_of_range_is_refused():
     ):  # fmt: skip
         with pytest.raises(ValueError):
             wrong()
+
+
+def test_dign_on_a_share_of_the_batch(recorder, x, y):
+    method = DiGN(sigma_max=0.3, weight=0.7, samples=2, share=0.5)
+    outcome = method(recorder, x, y, generator=generator())
+    (batch,) = recorder.trained_on
+    half = math.ceil(len(x) / 2)
+    clean, *noisy = (probabilities(recorder, part) for part in batch.split([len(x), half, half]))
+    expected = cross_entropy(clean, y) + 0.7 * sum(kl(clean[:half], q) for q in noisy) / 2
+    assert outcome.loss.item() == pytest.approx(expected, rel=1e-5)
+    assert method.cost.standard_steps == 2
+    with pytest.raises(UserError, match="part of the batch"):
+        DiGN(share=0)

@@ -74,7 +74,7 @@ class Method:
     together: bool = True
 
     def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
-        """The further batches that the model has to see, each of the shape of `x`."""
+        """The further batches that the model has to see, of images of the shape of those in `x`."""
         return []
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
