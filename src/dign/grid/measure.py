@@ -14,6 +14,7 @@ from dign.config import RunConfig
 from dign.corruptions import corrupt
 from dign.devices import make_fabric
 from dign.models import build
+from dign.optimizers import make_optimizer
 from dign.runs import method_of
 
 LONG_ENOUGH = 0.3
@@ -69,7 +70,9 @@ def _actions(
     model: nn.Module = build(config.model, classes=extent.classes, image_size=extent.size)
     if config.channels_last:
         model = model.to(memory_format=torch.channels_last)
-    model, optimizer = fabric.setup(model, torch.optim.SGD(model.parameters(), lr=1e-9, momentum=0.9))
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = make_optimizer(config.optimizer, trained, lr=1e-9, momentum=0.9, weight_decay=0)
+    model, optimizer = fabric.setup(model, optimizer)
     method, jitter = method_of(config), config.jitter
     generator = torch.Generator(fabric.device).manual_seed(0)
     transforms = TrainTransforms(
