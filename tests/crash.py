@@ -36,6 +36,7 @@ from forks import Moment, Tripwire, adopt_orphans, children_of, no_process_left,
 
 KILLED = -signal.SIGKILL
 LOADED = (
+    *(f"dign.cli.{name}" for name in ("corrupt", "data", "evaluate", "grid", "hub", "listing", "report", "train")),
     *("dign.evaluate", "dign.grid.worker", "dign.hub", "dign.report.make", "dign.train"),
     *("lightning_fabric", "torch._dynamo"),
 )

@@ -7,8 +7,17 @@ from difflib import get_close_matches
 class UserError(ValueError):
     """Bad input: its message is one sentence that says what is wrong and what to do.
 
-    The command line prints the message and exits with code 2; it never shows a traceback for one.
+    The command line prints the message and exits with code 2; it never shows a traceback for one. A message quotes what
+    people and files say: it is kept to one line without control characters, of a length that can be read.
     """
+
+    def __init__(self, message: object = "") -> None:
+        shown = "".join(" " if char.isspace() else char if char.isprintable() else "\ufffd" for char in str(message))
+        super().__init__(shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}...")
+
+
+LONGEST = 3000
+"""Letters of a message: more than any list of names that it may hold."""
 
 
 class SaidElsewhere(UserError):

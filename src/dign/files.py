@@ -1,13 +1,18 @@
 """Files that matter are written under a temporary name and renamed: a reader never sees half of one."""
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dign.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @contextmanager
@@ -30,6 +35,64 @@ def replacing(path: Path | str) -> Iterator[Path]:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+LARGEST_JSON = 64 * 2**20
+DEEPEST = 64
+"""Levels of tables and lists in one another: no file of ours has more than ten."""
+
+
+def read_json(path: Path | str, largest: int = LARGEST_JSON) -> Any:
+    """JSON from a file that may be anybody's; what is wrong with it is an `OSError` or a `ValueError`."""
+    path = Path(path)
+    if path.stat().st_size > largest:
+        raise ValueError(f"it is larger than {largest / 2**20:g} MB")
+    return parse_json(path.read_bytes())
+
+
+def parse_json(text: str | bytes) -> Any:
+    """JSON that may be anybody's; a `ValueError` says that it is none, holds NaN, or is nested too deeply."""
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    check_depth(value)
+    return value
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def check_depth(value: Any, deepest: int = DEEPEST) -> None:
+    """Raise a `ValueError` for tables and lists that are nested more deeply: whoever walks through them recurses."""
+    level = [value]
+    for _ in range(deepest):
+        level = [item for part in level for item in _items(part)]
+        if not level:
+            return
+    raise ValueError("it is nested too deeply")
+
+
+def _items(part: Any) -> list[Any]:
+    items = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return [item for item in items if isinstance(item, dict | list)]
+
+
+def map_array(path: Path | str, mode: Literal["r", "c"] = "r") -> np.ndarray:
+    """Map a .npy file that may be anybody's into memory; nothing is unpickled. What is wrong is an `OSError` or a
+    `ValueError`."""
+    import numpy as np
+
+    try:
+        array: np.ndarray = np.load(path, mmap_mode=mode, allow_pickle=False)
+    except OSError:
+        raise
+    except Exception as error:  # NumPy's parser of headers fails in many ways
+        raise ValueError("it is truncated or not a .npy file") from error
+    if not isinstance(array, np.ndarray):  # an archive of arrays
+        raise ValueError("it is not a .npy file")
+    return array
 
 
 def write_text(path: Path | str, text: str) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from dign.errors import UserError
+from dign.facts import unsound_facts
+from dign.files import read_json
 
 HUB_PREFIX = "hub:"
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
@@ -24,8 +25,8 @@ def is_hub_folder(folder: Path) -> bool:
 def read_hub_config(folder: Path) -> dict[str, Any]:
     """What `dign hub save` wrote: model, classes, image_size, mean, std, data, method and its settings."""
     try:
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        config = read_json(folder / CONFIG)
+    except (OSError, ValueError) as error:
         raise UserError(
             f"{folder} is not a hub folder: its {CONFIG} cannot be read ({error}). `dign hub save` makes one."
         ) from error
@@ -50,13 +51,4 @@ def _sound(config: dict[str, Any]) -> bool:
         isinstance(table, dict) for table in config["settings"].values()
     ):
         return False
-    size = config["image_size"]
-    numbers = [*config["mean"], *config["std"]]
-    return (
-        len(config["classes"]) >= 2
-        and all(isinstance(name, str) for name in config["classes"])
-        and len(size) == 2
-        and all(isinstance(side, int) and 0 < side <= 4096 for side in size)
-        and len(config["mean"]) == len(config["std"]) == 3
-        and all(isinstance(number, int | float) for number in numbers)
-    )
+    return not unsound_facts(config)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,15 @@ from typing import Any
 def read_results(folder: Path) -> dict[str, Any] | None:
     """The results file of a run folder, checked; None where the run was not evaluated."""
     from dign.errors import UserError
+    from dign.files import read_json
     from dign.report.schema import BrokenResults, check_results
 
     path = folder / "results.json"
     if not path.is_file():
         return None
     try:
-        return check_results(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, RecursionError, BrokenResults) as error:
+        return check_results(read_json(path))
+    except (OSError, ValueError, BrokenResults) as error:
         raise UserError(f"{path} is broken ({error}): run `dign evaluate {folder}` again.") from error
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import platform
 import subprocess
 import sys
@@ -23,7 +22,8 @@ from dign.config import RunConfig, read_toml
 from dign.data.base import DataSet
 from dign.data.names import FOLDER_PREFIX
 from dign.errors import UserError
-from dign.files import write_json, write_text
+from dign.facts import unsound_facts
+from dign.files import read_json, write_json, write_text
 from dign.methods.base import Method
 from dign.methods.make import make_method, settings_of
 from dign.models import build
@@ -92,13 +92,26 @@ def load_run(path: Path | str) -> Run:
         raise UserError(f"{path} is not a run folder: it has no config.toml. `dign train` makes one.")
     config = RunConfig.from_mapping(read_toml(path / "config.toml"))
     try:
-        info = json.loads((path / "run.json").read_text(encoding="utf-8"))
-        missing = {"classes", "image_size", "mean", "std"} - info.keys()
-    except (OSError, ValueError, AttributeError) as error:
-        raise UserError(f"{path / 'run.json'} cannot be read ({error}): the run folder is damaged.") from error
-    if missing:
-        raise UserError(f"{path / 'run.json'} lacks {', '.join(sorted(missing))}: the run folder is damaged.")
+        info = _checked(read_json(path / "run.json"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path / 'run.json'} cannot be used ({error}): the run folder is damaged.") from error
     return Run(path, config, info)
+
+
+def _checked(info: Any) -> dict[str, Any]:
+    """The contents of a `run.json`, if all that is read of it later is there and makes sense."""
+    if not isinstance(info, dict):
+        raise ValueError("it is not an object")
+    wrong = unsound_facts(info)
+    if type(info.get("training_images", 0)) is not int:
+        wrong.append("training_images")
+    if not isinstance(info.get("notes", []), list) or not all(isinstance(note, str) for note in info.get("notes", [])):
+        wrong.append("notes")
+    if "init" in info and not (isinstance(info["init"], dict) and isinstance(info["init"].get("sha256"), str)):
+        wrong.append("init")
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)}: missing or not what it should be")
+    return info
 
 
 BEGINNINGS = {".lock", "run.json", ".run.json.partial", ".config.toml.partial"}

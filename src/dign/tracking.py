@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dign.errors import UserError
-from dign.files import write_json
+from dign.files import read_json, write_json
 
 
 class Tracker(Protocol):
@@ -129,7 +128,7 @@ def remembered(folder: Path, key: str, make: Callable[[], str]) -> str:
     """An identity that a run keeps when it is resumed: read from `tracking.json` in its folder, or made and kept."""
     path, known = folder / "tracking.json", {}
     with suppress(OSError, ValueError):
-        known = json.loads(path.read_text(encoding="utf-8"))
+        known = read_json(path)
     known = known if isinstance(known, dict) else {}
     if not isinstance(known.get(key), str):
         known[key] = make()

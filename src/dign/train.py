@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from contextlib import suppress
@@ -20,7 +19,7 @@ from dign.data.base import DataSet
 from dign.devices import as_float, make_fabric
 from dign.distributed import Team
 from dign.errors import UserError
-from dign.files import write_json
+from dign.files import read_json, write_json
 from dign.finetune import Start, freeze, starting_weights
 from dign.interrupts import Interrupted, interruptible
 from dign.launching import torchrun_job
@@ -40,6 +39,8 @@ from dign.validation import validate
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
+WRITTEN = ("checkpoint.safetensors", "best.safetensors", "best.json", "model.safetensors", "run.json", "metrics.jsonl")
+"""The files of a run that training replaces."""
 LOG_EVERY = 20
 """Steps between records. The loss is looked at only then, so that a GPU never waits for the host in between."""
 
@@ -287,9 +288,14 @@ class _Training:
         monitor.restart_clock()
 
     def _best_accuracy(self) -> float:
-        with suppress(OSError, ValueError):
-            return float(json.loads((self.run.path / "best.json").read_text())["accuracy"])
-        return -1.0
+        path = self.run.path / "best.json"
+        if not path.exists():
+            return -1.0
+        with suppress(OSError, ValueError, KeyError, TypeError, OverflowError):
+            accuracy = float(read_json(path)["accuracy"])
+            if 0 <= accuracy <= 100:
+                return accuracy
+        raise UserError(f"{path} is damaged: remove it, and the best weights from here on are kept.")
 
     def _save_checkpoint(self, done: int) -> None:
         with self.team.together():
@@ -327,5 +333,6 @@ class _Training:
 
 def _remove_leftovers(run: Run) -> None:
     """What a finished run needs no more, and what writers left half done who were killed on the way to it."""
-    for leftover in (run.checkpoint, run.path / "best.safetensors", *run.path.glob(".*.partial")):
+    halves = (run.path / f".{name}.partial" for name in WRITTEN)
+    for leftover in (run.checkpoint, run.path / "best.safetensors", *halves):
         leftover.unlink(missing_ok=True)

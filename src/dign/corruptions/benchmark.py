@@ -15,6 +15,7 @@ from dign.corruptions import NAMES, SEVERITIES
 from dign.corruptions.manifest import FOLDERS, LABELS, NPY, check_parts, part_name, read_manifest
 from dign.corruptions.writing import write_benchmark
 from dign.errors import UserError, unknown_name
+from dign.files import map_array
 
 __all__ = ["TINY_IMAGENET_C", "Benchmark", "Condition", "open_benchmark", "write_benchmark"]
 
@@ -197,11 +198,10 @@ def _check_labels(benchmark: Benchmark, expected: Tensor | None) -> None:
 def _load(path: Path) -> np.ndarray:
     """Map an array into memory. Nothing is unpickled."""
     try:
-        array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-        return array
+        return map_array(path)
     except FileNotFoundError:
         raise UserError(f"{path} is missing.") from None
-    except (ValueError, EOFError, OSError) as error:
+    except (ValueError, OSError) as error:
         raise UserError(f"{path} is truncated or not a .npy file: fetch or make it again.") from error
 
 

@@ -6,12 +6,12 @@ It says nothing about when or where the folder was made: an interrupted and resu
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
+from dign.corruptions import NAMES, SEVERITIES
 from dign.errors import UserError
-from dign.files import write_json
+from dign.files import read_json, write_json
 
 FILE = "manifest.json"
 SCHEMA = 1
@@ -26,14 +26,40 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        complete = manifest["schema"] == SCHEMA and isinstance(manifest["parts"], dict)
-        complete = complete and manifest["layout"] in (NPY, FOLDERS) and isinstance(manifest["severities"], list)
-    except (ValueError, KeyError, TypeError):
-        complete = False
-    if not complete:
+        manifest = read_json(path)
+        sound = isinstance(manifest, dict) and _is_sound(manifest)
+    except (OSError, ValueError):
+        sound = False
+    if not sound:
         raise UserError(f"{path} is not a manifest that this version can read: make the benchmark again.")
-    return manifest
+    checked: dict[str, Any] = manifest
+    return checked
+
+
+def _is_sound(manifest: dict[str, Any]) -> bool:
+    """Whether all that is read of it is there and makes sense; parts are called as we call them, and lie inside."""
+    layout: Any = manifest.get("layout")
+    severities: Any = manifest.get("severities")
+    parts: Any = manifest.get("parts")
+    if manifest.get("schema") != SCHEMA or layout not in (NPY, FOLDERS):
+        return False
+    if not _are(severities, int) or not 0 < len(severities) <= 5 or not set(severities) <= set(SEVERITIES):
+        return False
+    known = {LABELS, *(part_name(layout, name, severity) for name in NAMES for severity in severities)}
+    return (
+        isinstance(parts, dict)
+        and parts.keys() <= known
+        and all(isinstance(entry, dict) and isinstance(entry.get("sha256"), str) for entry in parts.values())
+        and _are(manifest.get("names", []), str)
+        and _are(manifest.get("classes"), str)
+        and isinstance(manifest.get("profile"), str)
+        and type(manifest.get("seed")) is int
+        and isinstance(manifest.get("frost"), str)
+    )
+
+
+def _are(values: Any, kind: type) -> bool:
+    return isinstance(values, list) and all(type(value) is kind for value in values)
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:

@@ -24,10 +24,9 @@ import torch
 from dign.data.base import Check, Official, Split
 from dign.data.progress import Report, quiet
 from dign.errors import UserError
-from dign.files import write_json
+from dign.files import map_array, read_json, write_json
 
 FORMAT = 1
-_LARGEST_INFO = 64 * 2**20
 
 
 def cache_root() -> Path:
@@ -64,8 +63,8 @@ class Store:
         file = self.path / f"{name}.npy"
         expected = self.info["arrays"][name]
         try:
-            array = np.load(file, mmap_mode="c", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
+            array = map_array(file, "c")
+        except (OSError, ValueError) as error:
             raise self.damaged(file) from error
         if list(array.shape) != expected["shape"] or str(array.dtype) != expected["dtype"]:
             raise self.damaged(file)
@@ -109,13 +108,11 @@ def open_store(path: Path) -> Store | None:
     if not file.is_file():
         return None
     try:
-        if file.stat().st_size > _LARGEST_INFO:
-            raise ValueError("too large")
-        info = json.loads(file.read_bytes())
+        info = read_json(file)
         if info["format"] != FORMAT:
             return None
         _check_info(info)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{file} is damaged: remove the folder {path} and fetch the data again.") from error
     return Store(path, info)
 

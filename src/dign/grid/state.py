@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from dign.config import RunConfig
+from dign.config import RunConfig, parse_toml
 from dign.errors import UserError
+from dign.files import parse_json
 from dign.grid.plan import PlannedRun
 from dign.grid.store import Store
 
@@ -49,8 +48,8 @@ def state_of(store: Store, run: PlannedRun) -> State:
 def _results(store: Store, name: str) -> dict[str, Any] | None:
     """The results; None where there are none or they cannot be read, so that they are made again."""
     try:
-        results = json.loads(store.read(name, "results.json") or "null")
-    except (ValueError, UserError, RecursionError):
+        results = parse_json(store.read(name, "results.json") or "null")
+    except (ValueError, UserError):
         return None
     return results if isinstance(results, dict) else None
 
@@ -59,9 +58,9 @@ def _check_same(run: PlannedRun, text: str, place: str) -> None:
     from dign.runs import method_of
 
     try:
-        found = RunConfig.from_mapping(tomllib.loads(text))
+        found = RunConfig.from_mapping(parse_toml(text, "it"))
         same_method = method_of(found) == method_of(run.config)
-    except (tomllib.TOMLDecodeError, UserError) as error:
+    except UserError as error:
         raise UserError(f"{place}/config.toml cannot be used ({error}): move that folder away.") from error
     ours, theirs = asdict(run.config), asdict(found)
     keys = [key for key in ours if key not in FREE and ours[key] != theirs[key]]

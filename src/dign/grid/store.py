@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 import tempfile
 import threading
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dign.errors import UserError
+from dign.files import parse_json
 
 RECORDS = ".grid"
 """Folder beside the runs for locks, progress and logs; hidden, so that a report does not take it for runs."""
@@ -189,7 +189,7 @@ def _repeating(action: Any, seconds: float) -> Iterator[None]:
 
 def _parsed(text: str | None) -> dict[str, Any] | None:
     with suppress(ValueError, TypeError):
-        value = json.loads(text)
+        value = parse_json(text)
         return value if isinstance(value, dict) else None
     return None
 

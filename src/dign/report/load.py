@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from dign.config import parse_toml
 from dign.errors import UserError
+from dign.files import parse_json
 from dign.metrics import Calibration
 from dign.report.schema import BrokenResults, check_results, clean_text
 
@@ -121,7 +121,7 @@ def load_run(folder: Path, notes: list[str] | None = None) -> Run:
         corruptions={clean_text(name): _corruption(value) for name, value in results["corruptions"].items()},
         summary=results["summary"],
         temperature=results.get("temperature"),
-        config=flatten(_optional(folder / "config.toml", tomllib.loads, notes, {})),
+        config=flatten(_optional(folder / "config.toml", partial(parse_toml, what="it"), notes, {})),
         details=_optional(folder / "run.json", _object, notes, {}),
         metrics=_optional(folder / "metrics.jsonl", _json_lines, notes, []),
         landscape=_optional(folder / "landscape.json", _object, notes, None),
@@ -151,7 +151,7 @@ def _read_results(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise UserError(f"The run folder '{name}' has no {RESULTS}: make it with `dign evaluate {name}`.")
     try:
-        return check_results(_parse(_read_text(path)))
+        return check_results(parse_json(_read_text(path)))
     except (BrokenResults, OSError, ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, BrokenResults) else f"it cannot be read ({clean_text(error)})"
         hint = f"make it again with `dign evaluate {name}`"
@@ -164,15 +164,8 @@ def _read_text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def _parse(text: str) -> Any:
-    def refuse(constant: str) -> Any:
-        raise ValueError(f"{constant} is not JSON")
-
-    return json.loads(text, parse_constant=refuse)
-
-
 def _object(text: str) -> dict[str, Any]:
-    value = _parse(text)
+    value = parse_json(text)
     if not isinstance(value, dict):
         raise ValueError("it is not a JSON object")
     return value
