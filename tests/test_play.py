@@ -25,7 +25,16 @@ from dign.errors import UserError
 from dign.methods import Standard
 from dign.metrics import Calibration
 from dign.play import answer, free_port, stylesheet
-from dign.playground import Examples, Player, calibration_under, look, open_examples, open_players, true_class
+from dign.playground import (
+    Examples,
+    Player,
+    calibration_under,
+    common_profile,
+    look,
+    open_examples,
+    open_players,
+    true_class,
+)
 from dign.predict import predict_files, read_images
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -129,6 +138,25 @@ def test_calibration_is_that_of_the_chosen_condition_or_a_way_to_get_it(runs):
         assert nothing is None and f"dign evaluate {runs[0]}"[:60] in sentence
     sentence, nothing = calibration_under(plain, "fog", 0)
     assert nothing is None and "has no results.json: make it with `dign evaluate" in sentence
+
+
+def test_the_severities_shown_are_those_that_were_measured(runs, tmp_path, grey):
+    other = tmp_path / "imagenet"
+    shutil.copytree(runs[0], other)
+    results = json.loads((other / "results.json").read_text())
+    results["evaluation"]["profile"] = "imagenet"
+    (other / "results.json").write_text(json.dumps(results))
+    cifar, imagenet, plain = open_players([runs[0], other, runs[1]], "cpu")
+    assert common_profile([cifar, plain]) == "cifar" and common_profile([imagenet]) == "imagenet"
+    assert common_profile([cifar, imagenet]) is None and common_profile([plain]) is None
+    assert calibration_under(imagenet, "gaussian_noise", 3, "imagenet")[1] is not None
+    sentence, nothing = calibration_under(imagenet, "gaussian_noise", 3)
+    assert nothing is None and "`dign play --profile imagenet`" in sentence
+    assert calibration_under(imagenet, "gaussian_noise", 0)[1] is not None  # clean images have no severity
+    (view,) = look([imagenet], grey, "gaussian_noise", 3, profile="imagenet")
+    pixels = read_images([grey], (8, 8))
+    assert torch.equal(view.image, corrupt(pixels, "gaussian_noise", 3, profile="imagenet")[0])
+    assert not torch.equal(view.image, corrupt(pixels, "gaussian_noise", 3)[0])
 
 
 def test_broken_results_are_named_and_stop_nothing(runs, tmp_path):
@@ -270,6 +298,7 @@ def page(loaded):
 
 
 def set_severity(page, *keys):
+    """Each key is a change of its own, whose answer the page may show in passing: wait for what is to come last."""
     page.locator("#severity input[type=range]").focus()
     for key in keys:
         page.keyboard.press(key)
@@ -297,11 +326,10 @@ def test_names_are_text_and_nothing_else(page):
 
 def test_severity_and_corruption_act_at_once(page):
     set_severity(page, "Home")
-    page.wait_for_selector("#answer .seen :text('clean, 8 × 8')")
-    assert "clean images: accuracy" in page.locator("#answer .model").first.inner_text()
+    page.wait_for_selector("#answer:has(.seen :text('clean, 8 × 8')) .model :text('clean images: accuracy')")
     set_severity(page, "End")
-    page.wait_for_selector("#answer .seen :text('severity 5')")
-    assert "Not measured under Gaussian Noise, severity 5" in page.locator("#answer .model").first.inner_text()
+    said = "Not measured under Gaussian Noise, severity 5"
+    page.wait_for_selector(f"#answer:has(.seen :text('severity 5')) .model :text('{said}')")
     choose(page, "Fog (weather)")
     page.wait_for_selector("#answer .seen :text('Fog, severity 5')")
 

@@ -35,19 +35,25 @@ MOST_BYTES = "64mb"
 
 
 def answer(
-    players: Sequence[Player], examples: Examples, file: str | None, corruption: str, severity: int, draw: int
+    players: Sequence[Player],
+    examples: Examples,
+    file: str | None,
+    corruption: str,
+    severity: int,
+    draw: int,
+    profile: str | None = None,
 ) -> Html:
     """The right half of the page: what the models see and say. A mistake becomes its sentence on the page."""
     if file is None:
         return tag("p", "Drop in an image, or pick one of the examples.", class_="note")
     try:
-        views = look(players, Path(file), corruption, severity, draw=draw)
+        views = look(players, Path(file), corruption, severity, profile=profile, draw=draw)
         truth = true_class(Path(file), examples)
     except UserError as error:
         return tag("p", _without_path(str(error), file), class_="note", role="alert")
     condition = "clean" if severity == 0 else f"{corruption_title(corruption)}, severity {severity}"
     cards = [
-        card(player, view, truth, *calibration_under(player, corruption, severity))
+        card(player, view, truth, *calibration_under(player, corruption, severity, profile))
         for player, view in zip(players, views, strict=True)
     ]
     return join(_seen(views, condition, truth), tag("div", cards, class_="cards"))
@@ -106,7 +112,7 @@ def stylesheet(players: Sequence[Player]) -> str:
     return "\n".join([own, *charts, *colours])
 
 
-def build_page(players: Sequence[Player], examples: Examples) -> Blocks:
+def build_page(players: Sequence[Player], examples: Examples, profile: str | None = None) -> Blocks:
     """The Gradio app; `serving` starts it with its style."""
     gradio = _gradio()
     pictures = [image.permute(1, 2, 0).contiguous().numpy() for image in examples.images]
@@ -134,7 +140,7 @@ def build_page(players: Sequence[Player], examples: Examples) -> Blocks:
             gallery.select(_picker(gradio, pictures), None, image, **hidden)
         gradio.on(
             [page.load, image.change, corruption.change, severity.change, draw.change],
-            lambda file, name, level, number: str(answer(players, examples, file, name, int(level), number)),
+            lambda file, name, level, number: str(answer(players, examples, file, name, int(level), number, profile)),
             [image, corruption, severity, draw], shown, trigger_mode="always_last", **hidden,
         )  # fmt: skip
     return page

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dign.classifier import Classifier, open_classifier
-from dign.corruptions import corrupt
+from dign.corruptions import PROFILES, corrupt, profile_for
 from dign.devices import as_float, pick_device
 from dign.errors import UserError
 from dign.metrics import Calibration
@@ -124,19 +124,27 @@ def true_class(file: Path, examples: Examples) -> str | None:
 
 @torch.no_grad()
 def look(
-    players: Sequence[Player], file: Path, corruption: str, severity: int, *, draw: int = 0, top: int = 5
+    players: Sequence[Player],
+    file: Path,
+    corruption: str,
+    severity: int,
+    *,
+    profile: str | None = None,
+    draw: int = 0,
+    top: int = 5,
 ) -> list[View]:
     """What each model says of an image file under a corruption, made at the model's own size as `dign evaluate` does.
 
-    severity: 1 to 5, or 0 for the clean image; draw: seed of the corruption's randomness. Models of one image size
-    see the same pixels.
+    severity: 1 to 5, or 0 for the clean image; profile: the severity table, None for the one that fits the size;
+    draw: seed of the corruption's randomness. Models of one image size see the same pixels.
     """
     seen: dict[tuple[int, int], Tensor] = {}
     views = []
     for player in players:
         size = player.classifier.image_size
         if size not in seen:
-            seen[size] = corrupt(read_images([file], size), corruption, severity, seed=draw)
+            clean = read_images([file], size)
+            seen[size] = corrupt(clean, corruption, severity, profile=profile, seed=draw)
         images = as_float(seen[size].to(player.device))
         generator = make_generator(draw, "play", 0, player.device)
         probabilities = player.classifier.predict(images, generator)[0].cpu()
@@ -146,13 +154,30 @@ def look(
     return views
 
 
-def calibration_under(player: Player, corruption: str, severity: int) -> tuple[str, Calibration | None]:
+def common_profile(players: Sequence[Player]) -> str | None:
+    """The severity table that all the models were evaluated with; None where there is not one for all."""
+    found = {_profile_measured(player) for player in players if player.measured}
+    return found.pop() if len(found) == 1 else None
+
+
+def _profile_measured(player: Player) -> str | None:
+    """What the results file says, if that is a profile: a benchmark made by others may not tell."""
+    named = player.measured.evaluation.get("profile") if player.measured else None
+    return named if isinstance(named, str) and named in PROFILES else None
+
+
+def calibration_under(
+    player: Player, corruption: str, severity: int, profile: str | None = None
+) -> tuple[str, Calibration | None]:
     """What the run measured under this condition, with its name; else None with a sentence that says how to get it."""
     if player.measured is None:
         return player.missing, None
     if severity == 0:
         return "clean images", player.measured.clean
     title = f"{corruption_title(corruption)}, severity {severity}"
+    shown, used = profile or profile_for(*player.classifier.image_size), _profile_measured(player)
+    if used not in (None, shown):
+        return f"Not measured with the severities of {shown}: `dign play --profile {used}` shows those it was.", None
     measured = player.measured.corruptions.get(corruption)
     if measured is None or severity not in measured.severities:
         return f"Not measured under {title}: `dign evaluate {clean_text(player.measured.folder)}` does.", None

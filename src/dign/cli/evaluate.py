@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dign.corruptions.settings import PROFILES
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -24,7 +26,7 @@ Follower = Callable[[int, int], None]
 @click.option(
     "--benchmark", type=click.Path(), metavar="DIR", help="read corrupted images from DIR (CIFAR-10-C layout)"
 )
-@click.option("--profile", type=click.Choice(["cifar", "tiny-imagenet", "imagenet"]), help="severity table")
+@click.option("--profile", type=click.Choice(list(PROFILES)), help="severity table")
 @click.option("--split", type=click.Choice(["test", "validation", "train"]), default="test", show_default=True)
 @click.option("--temperature", is_flag=True, help="also fit a temperature on the validation split and show its effect")
 @click.option("--seed", type=int, default=0, show_default=True, help="seed of the corruptions")
@@ -75,8 +77,9 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     team = join(options["device"], options["devices"], options["nodes"])
     console = Console(stderr=True, quiet=bool(options["quiet"]) or not team.leads)
     evaluate = _evaluate_model if options["model"] else _evaluate_runs
-    for name, results in evaluate(runs, options, console, team):
-        console.print(summary_line(name, results), highlight=False, markup=False, soft_wrap=True)
+    with team.surviving("evaluate again"):
+        for name, results in evaluate(runs, options, console, team):
+            console.print(summary_line(name, results), highlight=False, markup=False, soft_wrap=True)
 
 
 def _evaluate_runs(

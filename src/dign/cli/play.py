@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from dign.corruptions.settings import PROFILES
+
 
 @click.command("play", short_help="Corrupt images in the browser and watch what models make of them.")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path())
@@ -11,9 +13,14 @@ import click
     "--host", default="127.0.0.1", show_default=True, help="address to serve at; the default is this computer"
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=7860, show_default=True, help="0 takes any free one")
+@click.option(
+    "--profile",
+    type=click.Choice(list(PROFILES)),
+    help="severity table  [default: the one that the runs were evaluated with, or that fits the image size]",
+)
 @click.option("--no-browser", is_flag=True, help="only print the address")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, ...")
-def command(runs: tuple[str, ...], host: str, port: int, no_browser: bool, device: str) -> None:
+def command(runs: tuple[str, ...], host: str, port: int, profile: str | None, no_browser: bool, device: str) -> None:
     """Serve a page on this computer where images meet corruptions and the models of RUN... say what they see.
 
     Drop in an image or pick one of the first run's test images, choose a corruption and its severity, and compare the
@@ -30,10 +37,10 @@ def command(runs: tuple[str, ...], host: str, port: int, no_browser: bool, devic
     check_gradio()
     port = free_port(host, port)  # before models are loaded, so that a mistake is known at once
     from dign.play import LOOPBACK, build_page, serving, stylesheet
-    from dign.playground import open_examples, open_players
+    from dign.playground import common_profile, open_examples, open_players
 
     players = open_players(runs, device)
-    page = build_page(players, open_examples(runs))
+    page = build_page(players, open_examples(runs), profile or common_profile(players))
     with serving(page, stylesheet(players), host=host, port=port, browser=not no_browser) as address:
         click.echo(f"The playground is at {address} (Ctrl-C ends it).")
         if host not in LOOPBACK:
