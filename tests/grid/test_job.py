@@ -99,6 +99,16 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(undisturbed, tmp_path, i
     assert_same_weights(out / plan.runs[0].name, tmp_path / plan.runs[0].name)
 
 
+def test_a_temperature_that_is_asked_for_is_fitted_and_shown_beside_the_others(undisturbed, small):
+    plan, out, _ = undisturbed
+    scaled = small(evaluate={"only": "shot_noise", "severity": 3, "temperature": True})
+    assert stage(scaled, out) is Stage.TRAINED
+    assert perform(job_of(scaled, out)).state == DONE
+    results = json.loads((out / plan.runs[0].name / "results.json").read_text())
+    assert results["temperature"]["noise"].keys() >= results["summary"]["calibration"]["noise"].keys() - {"bins"}
+    assert stage(scaled, out) is Stage.DONE and stage(plan, out) is Stage.DONE
+
+
 def test_other_conditions_evaluate_again_without_training_again(undisturbed, small, tmp_path):
     plan, out, _ = undisturbed
     changed = small(evaluate={"only": "shot_noise", "severity": [3, 4]})

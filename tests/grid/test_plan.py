@@ -107,6 +107,8 @@ def test_tables_for_a_method_a_model_or_a_data_set():
         ({**PAPER, "evaluate": {"severity": [1.5]}}, "severity must be"),
         ({**PAPER, "evaluate": {"profile": "cifra"}}, "Did you mean 'cifar'?"),
         ({**PAPER, "evaluate": {"only": 3}}, "only must be"),
+        ({**PAPER, "evaluate": {"temperature": 1.5}}, "temperature must be"),
+        ({**PAPER, "evaluate": {"temperature": True, "split": "validation"}}, "fitted on the validation split"),
         ({**PAPER, "evaluate": 3}, "[evaluate] must be a table"),
         ({**PAPER, "settings": [1]}, "[settings] must be a table"),
         ({**PAPER, "epochs": {"a": 1}}, "epochs must be a value"),

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from dign.config import check, coerce
+from dign.corruptions.settings import PROFILES
 from dign.errors import UserError, unknown_name
 from dign.severities import parse_severities
 
-PROFILES = ("cifar", "tiny-imagenet", "imagenet")
 SPLITS = ("test", "validation", "train")
 
 
@@ -26,6 +26,7 @@ class Evaluation:
     split: str = "test"
     seed: int = 0
     batch_size: int = 500
+    temperature: bool = False
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Evaluation:
@@ -54,6 +55,8 @@ class Evaluation:
             check("profile", self.profile, PROFILES, None)
         check("seed", coerce(self.seed, int, "seed"), None, 0)
         check("batch_size", coerce(self.batch_size, int, "batch_size"), None, 1)
+        if coerce(self.temperature, bool, "temperature") and self.split == "validation":
+            raise UserError("The temperature is fitted on the validation split: evaluate another one, or drop it.")
 
     @property
     def corruptions(self) -> tuple[str, ...]:
@@ -68,6 +71,8 @@ class Evaluation:
             found = {name: {int(severity) for severity in part["severities"]} for name, part in table.items()}
             benchmark = Path(self.benchmark).name if self.benchmark else None
             if how["split"] != self.split or how["benchmark"] != benchmark:
+                return False
+            if self.temperature and not results.get("temperature"):
                 return False
             if benchmark is None and (how["seed"] != self.seed or self.profile not in (None, how["profile"])):
                 return False

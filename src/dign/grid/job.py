@@ -124,6 +124,7 @@ def _advance(folder: Path, run: PlannedRun, before: State, threads: int, progres
         split=run.evaluation.split,
         device=run.config.device,
         batch_size=run.evaluation.batch_size,
+        temperature=run.evaluation.temperature,
         progress=progress.at,
     )
     return results["summary"]
