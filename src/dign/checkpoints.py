@@ -55,6 +55,7 @@ def load_state(path: Path, model: nn.Module, optimizer: Optimizer) -> tuple[dict
     _check_fit(path, weights, model.state_dict())
     states = {name: _below(f"optimizer/{name}/", tensors) for name, _ in model.named_parameters()}
     _check_states(path, states, dict(model.named_parameters()))
+    _check_known(path, tensors, ["model/", "pending/", *(f"optimizer/{name}/" for name in states)])
     model.load_state_dict(weights)
     for name, parameter in model.named_parameters():
         for key, value in states[name].items():
@@ -74,6 +75,12 @@ def _check_states(path: Path, states: dict[str, dict[str, Tensor]], parameters: 
                 )
             if not bool(value.isfinite().all()):
                 raise UserError(f"{path} is damaged: the optimiser's '{key}' of '{name}' is not finite.")
+
+
+def _check_known(path: Path, tensors: dict[str, Tensor], prefixes: list[str]) -> None:
+    strange = [name for name in tensors if not name.startswith(tuple(prefixes))]
+    if strange:
+        raise UserError(f"{path} belongs to another model: it has '{strange[0]}', which the run lacks.")
 
 
 def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -262,16 +262,26 @@ def _write_folders(
             continue
         partial = folder / name / f".{severity}.partial"
         shutil.rmtree(partial, ignore_errors=True)
-        for class_name in job.classes:
-            (partial / class_name).mkdir(parents=True)
-        start = 0
-        for batch in _corrupted(job, name, severity, pool):
-            list(pool.map(lambda item: _save_jpeg(*item), _places(partial, job, start, batch)))
-            start += len(batch)
-            advance(len(batch))
-        shutil.rmtree(folder / part, ignore_errors=True)
-        partial.rename(folder / part)
+        try:
+            _write_pictures(partial, job, _corrupted(job, name, severity, pool), pool, advance)
+            shutil.rmtree(folder / part, ignore_errors=True)
+            partial.rename(folder / part)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
         _record(folder, manifest, part, digest(folder / part))
+
+
+def _write_pictures(
+    folder: Path, job: _Job, batches: Iterator[np.ndarray], pool: ThreadPoolExecutor, advance: Callable[[int], None]
+) -> None:
+    for class_name in job.classes:
+        (folder / class_name).mkdir(parents=True)
+    start = 0
+    for batch in batches:
+        list(pool.map(lambda item: _save_jpeg(*item), _places(folder, job, start, batch)))
+        start += len(batch)
+        advance(len(batch))
 
 
 def _places(folder: Path, job: _Job, start: int, batch: np.ndarray) -> Iterator[tuple[Path, np.ndarray]]:
