@@ -139,6 +139,28 @@ def test_uniform_images_of_any_size_and_value_are_fine(name, severity, profile, 
         assert int((made.int() - value).abs().max()) <= 2
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(NAMES),
+    st.sampled_from(SEVERITIES),
+    st.tuples(st.integers(8, 40), st.integers(8, 40)),
+    st.sampled_from([1, 3]),
+    st.integers(0, 2**31),
+    st.booleans(),
+)
+def test_shape_type_and_range_are_kept_for_any_images(name, severity, size, channels, seed, float32) -> None:
+    """Noise, flat patches and the extremes of the range, as uint8 or as float in [0,1]."""
+    random = torch.Generator().manual_seed(seed)
+    image = torch.rand((3, channels, *size), generator=random)
+    image[1] = (image[1] > 0.5).float()
+    image[2, :, : size[0] // 2] = 1.0
+    image = image if float32 else (image * 255).to(torch.uint8)
+    before = image.clone()
+    made = corrupt(image, name, severity, seed=seed)
+    assert made.shape == image.shape and made.dtype == image.dtype and torch.equal(image, before)
+    assert float(made.min()) >= 0 and float(made.max()) <= (1 if float32 else 255)  # which NaN is not
+
+
 def test_profiles_follow_the_size() -> None:
     assert [profile_for(s, s) for s in (8, 32, 44, 48, 64, 112, 128, 224, 500)] == [
         "cifar",

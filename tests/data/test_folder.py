@@ -1,4 +1,7 @@
+import io
 import os
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -6,7 +9,7 @@ import torch
 from PIL import Image
 
 import dign.data
-from dign.data.images import decode
+from dign.data.images import decode, upright_size
 from dign.data.loading import find_source
 from dign.data.progress import quiet
 from dign.errors import UserError
@@ -229,3 +232,19 @@ def test_jpegs_decoded_at_reduced_size_agree_with_full_ones(tmp_path):
     Image.fromarray(picture).save(tmp_path / "a.png")
     difference = np.abs(decode(tmp_path / "a.jpg", 32).astype(int) - decode(tmp_path / "a.png", 32))
     assert difference.max() <= 3
+
+
+def test_a_tiny_file_that_claims_a_huge_picture_is_refused_before_it_is_decoded(tmp_path):
+    """A PNG of 500 bytes whose header says 12 x 11 927 562: Pillow would decode it into 430 MB."""
+    good = io.BytesIO()
+    Image.new("RGB", (12, 10)).save(good, "PNG")
+    header = b"IHDR" + struct.pack(">II", 12, 11_927_562) + good.getvalue()[24:29]
+    bad = good.getvalue()[:12] + header + struct.pack(">I", zlib.crc32(header)) + good.getvalue()[33:]
+    (tmp_path / "bomb.png").write_bytes(bad)
+    for read in (decode, upright_size):
+        with pytest.raises(UserError, match="claims to hold 143130744 pixels"):
+            read(tmp_path / "bomb.png")
+    plain = io.BytesIO()
+    Image.new("1", (4200, 4200)).save(plain, "TIFF")  # an honest picture of more than 2^24 pixels
+    (tmp_path / "plain.tiff").write_bytes(plain.getvalue())
+    assert upright_size(tmp_path / "plain.tiff") == (4200, 4200)

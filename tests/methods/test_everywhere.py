@@ -72,8 +72,11 @@ def test_compiled(key, backend, x, y):
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
+@pytest.mark.parametrize("bfloat16", [False, True])
 @pytest.mark.parametrize("key", EVERY)
-def test_extreme_logits_stay_finite(key, x, y):
+def test_extreme_logits_stay_finite(key, bfloat16, x, y):
+    """Logits of +-1e4 that saturate, in float32 and under autocast: loss, terms and gradients stay finite."""
+
     class Extreme(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -83,9 +86,12 @@ def test_extreme_logits_stay_finite(key, x, y):
             return 1e4 * torch.tanh(100 * self.linear(x.flatten(1)))
 
     model = Extreme()
-    outcome = make(key)(model, x, y, generator=generator())
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bfloat16):
+        outcome = make(key)(model, x, y, generator=generator())
     outcome.loss.backward()
-    assert torch.isfinite(outcome.loss) and torch.isfinite(model.linear.weight.grad).all()
+    assert outcome.logits.abs().max() > 9e3
+    assert torch.isfinite(outcome.loss) and all(torch.isfinite(term) for term in outcome.terms.values())
+    assert torch.isfinite(model.linear.weight.grad).all()
 
 
 @pytest.mark.parametrize("key", EVERY)

@@ -86,6 +86,32 @@ def test_equals_the_slow_computation(bins):
         assert getattr(got, name) == pytest.approx(value, rel=1e-9), name
 
 
+tricky = st.one_of(
+    st.floats(1e-300, 1.0), st.integers(1, 16).map(lambda k: k / 16), st.sampled_from([1e-320, 0.5, 1 - 1e-16, 1.0])
+)
+"""Confidences anywhere, on the edges of bins, and next to them."""
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(tricky, st.booleans()), min_size=1, max_size=40), st.sampled_from([1, 10, 16]), st.data())
+def test_any_confidences_equal_the_slow_computation_however_they_are_cut_and_ordered(predictions, bins, data):
+    """The confidence stands in the first column, and again in the second: 0 is predicted, and is right where the label
+    is 0."""
+    order = data.draw(st.permutations(predictions))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(order)), max_size=4)))
+    merged = Calibration(bins)
+    for first, last in zip([0, *cuts], [*cuts, len(order)], strict=True):
+        part = Calibration(bins)
+        confidences = torch.tensor([confidence for confidence, _ in order[first:last]], dtype=torch.float64)
+        labels = torch.tensor([0 if right else 1 for _, right in order[first:last]], dtype=torch.long)
+        part.update(confidences[:, None].repeat(1, 2), labels)
+        merged.merge(part)
+    expected = slow_scores(*zip(*predictions, strict=True), bins)
+    got = merged.compute()
+    for name in ("accuracy", "ece", "rmse", "oe"):
+        assert getattr(got, name) == pytest.approx(expected[name], rel=1e-9, abs=1e-9), name
+
+
 def test_agrees_with_torchmetrics_on_ece_and_rmse():
     from torchmetrics.functional.classification import multiclass_calibration_error
 

@@ -199,6 +199,26 @@ def test_hostile_names_do_nothing(open_page, fake_run, tmp_path):
     assert page.locator("img").count() == 0
 
 
+def test_a_class_called_script_does_nothing(open_page, fake_run, tmp_path):
+    """Names of classes, corruptions and folders come from strangers' folders too."""
+    evil = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+    folder = fake_run(tmp_path / "<img src=x onerror=alert(3)><script>alert(4)<" / "a")
+    pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    shown = {"index": 0, "corruption": "clean", "severity": 0, "confidence": 50.0, "png": pixel}
+    entries = [{**shown, "label": evil, "prediction": evil}, {**shown, "label": "a", "prediction": "b", "png": evil}]
+    (folder / "examples.json").write_text(json.dumps({"images": entries}))
+    results = json.loads((folder / "results.json").read_text())
+    results["classes"] = [evil, "b"]
+    (folder / "results.json").write_text(json.dumps(results))
+    page = open_page(write_page([tmp_path], tmp_path))
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+    assert evil in page.content().replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"')
+    sources = [image.get_attribute("src") for image in page.locator("img").all()]
+    assert all(source.startswith("data:image/png;base64,") for source in sources)
+    assert page.locator("script:not([src])").count() <= 1 and page.locator("[onerror]").count() == 0
+
+
 def test_a_large_grid_loads_and_is_small(open_page, grid_runs, tmp_path):
     address = write_page([grid_runs], tmp_path)
     assert (tmp_path / "report.html").stat().st_size < 5_000_000

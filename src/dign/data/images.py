@@ -18,6 +18,10 @@ from dign.errors import UserError
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM", "JPEG2000", "AVIF", "MPO")
 
+MANY_PIXELS = 2**24
+MOST_PIXELS_PER_BYTE = 500
+"""A larger picture that is packed more densely is none, but a trap that fills the memory (photographs: about 5)."""
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -71,7 +75,12 @@ def _formats() -> tuple[str, ...]:
 
 
 def _open(file: bytes | Path) -> Image.Image:
-    return Image.open(io.BytesIO(file) if isinstance(file, bytes) else file, formats=_formats())
+    image = Image.open(io.BytesIO(file) if isinstance(file, bytes) else file, formats=_formats())
+    size = len(file) if isinstance(file, bytes) else file.stat().st_size
+    pixels = image.size[0] * image.size[1]
+    if pixels > MANY_PIXELS and pixels > MOST_PIXELS_PER_BYTE * size:
+        raise UserError(f"it claims to hold {pixels} pixels in {size} bytes")
+    return image
 
 
 def to_rgb(image: Image.Image) -> Image.Image:
