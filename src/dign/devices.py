@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
+from dign.distributed import meet_after_restart
 from dign.errors import UserError
 from dign.launching import local_rank, processes
 
@@ -64,11 +65,12 @@ def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> 
             strategy=DDPStrategy(**_without_buffers()) if several else "auto",
             precision="bf16-mixed" if precision == "bf16" else "32-true",
         )
-        if several:
-            fabric.launch()
-    except (ValueError, RuntimeError) as error:  # what Fabric does not like about torchrun's or SLURM's variables
+    except (ValueError, RuntimeError) as error:  # what Fabric does not like about SLURM's variables
         reason = str(error).strip().splitlines()[0]
         raise UserError(f"The {devices * nodes} processes cannot work together: {reason}") from error
+    if several:
+        meet_after_restart(device)
+        fabric.launch()
     return fabric
 
 

@@ -6,6 +6,8 @@ that none waits for another that has gone.
 
 from __future__ import annotations
 
+import atexit
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -129,8 +131,34 @@ class Team:
             if self.leads:
                 held.__exit__(None, None, None)
 
+    @contextmanager
+    def surviving(self, what_to_do: str) -> Iterator[None]:
+        """Collective work: that another process has died in the middle of it is said in a sentence."""
+        try:
+            yield
+        except RuntimeError as error:
+            if self.count == 1 or not (isinstance(error, distributed.DistError) or "gloo" in str(error)):
+                raise
+            raise UserError(f"Another of the {self.count} processes has died: {what_to_do}.") from error
+
 
 ALONE = Team()
+
+
+def meet_after_restart(device: torch.device) -> None:
+    """Connect processes that torchrun has started again, before Fabric does.
+
+    Torchrun keeps the store in which processes leave their addresses, and with it those of the ones that have died
+    (torch 2.13): each attempt has to look in a place of its own.
+    """
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    if attempt == "0" or distributed.is_initialized():
+        return
+    store, rank, count = next(distributed.rendezvous("env://"))
+    place = distributed.PrefixStore(f"attempt {attempt}", store)
+    backend, own = ("nccl", device) if device.type == "cuda" else ("gloo", None)
+    distributed.init_process_group(backend, store=place, rank=rank, world_size=count, device_id=own)
+    atexit.register(distributed.destroy_process_group)
 
 
 def join(device: str, devices: int, nodes: int) -> Team:

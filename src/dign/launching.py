@@ -40,7 +40,7 @@ def _started() -> tuple[int, int] | None:
         return here, int(os.environ["WORLD_SIZE"]) // here
     if slurm():
         nodes = int(os.environ.get("SLURM_NNODES", 1))
-        return int(os.environ["SLURM_NTASKS"]) // nodes, nodes
+        return int(os.environ.get("SLURM_NTASKS_PER_NODE", int(os.environ["SLURM_NTASKS"]) // nodes)), nodes
     return None
 
 

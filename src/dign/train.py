@@ -63,7 +63,7 @@ def train(config: RunConfig, out: Path | str, *, quiet: bool = False) -> Run:
         data, start = prepared(config, team)
     if begun:
         return resume(out, quiet=quiet)
-    with team.first_holds(locked(out)):
+    with team.first_holds(locked(out)), team.surviving(f"go on with `dign train --resume {out}`"):
         with team.together():
             if team.leads:
                 create(config, out, data, start, team)
@@ -85,12 +85,12 @@ def resume(path: Path | str, *, quiet: bool = False, devices: int | None = None,
     with team.together():
         data = run.data()
         team.check_divides(batch_size_of(config, data))
-        if len(data.train) != run.info["training_images"]:
+        if len(data.train) != run.info.get("training_images"):
             raise UserError(
-                f"{path} began with {run.info['training_images']} training images, but {config.data} now has "
+                f"{path} began with {run.info.get('training_images')} training images, but {config.data} now has "
                 f"{len(data.train)}: put the data back as it was, or start a new run."
             )
-    with team.first_holds(locked(path)):
+    with team.first_holds(locked(path)), team.surviving(f"go on with `dign train --resume {path}`"):
         return _Training(run, data, fabric, team).fit(quiet=quiet)
 
 

@@ -77,8 +77,9 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     team = join(options["device"], options["devices"], options["nodes"])
     console = Console(stderr=True, quiet=bool(options["quiet"]) or not team.leads)
     evaluate = _evaluate_model if options["model"] else _evaluate_runs
-    for name, results in evaluate(runs, options, console, team):
-        console.print(summary_line(name, results), highlight=False, markup=False, soft_wrap=True)
+    with team.surviving("evaluate again"):
+        for name, results in evaluate(runs, options, console, team):
+            console.print(summary_line(name, results), highlight=False, markup=False, soft_wrap=True)
 
 
 def _evaluate_runs(
