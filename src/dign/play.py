@@ -124,9 +124,7 @@ def build_page(players: Sequence[Player], examples: Examples, profile: str | Non
         draw = gradio.State(0)
         with gradio.Row():
             with gradio.Column(scale=2, min_width=280):
-                image = gradio.Image(pictures[0] if pictures else None, type="filepath", image_mode=None, format="png",
-                                     sources=["upload", "clipboard"], label="Image", height=260, buttons=[],
-                                     elem_id="image")  # fmt: skip
+                image = _picture_field(gradio, pictures[0] if pictures else None)
                 corruption = gradio.Dropdown(choices, value=FIRST_CORRUPTION, label="Corruption", elem_id="corruption")
                 severity = gradio.Slider(0, max(SEVERITIES), FIRST_SEVERITY, step=1, label="Severity (0: clean)",
                                          buttons=[], elem_id="severity")  # fmt: skip
@@ -144,6 +142,19 @@ def build_page(players: Sequence[Player], examples: Examples, profile: str | Non
             [image, corruption, severity, draw], shown, trigger_mode="always_last", **hidden,
         )  # fmt: skip
     return page
+
+
+def _picture_field(gradio: Any, first: Any) -> Any:
+    class PictureField(gradio.Image):
+        is_template = True  # looks like the class that it is made from
+
+        def preprocess(self, payload: Any) -> str | None:
+            """The file as it was dropped in: where it is no image, `answer` says so, and Gradio only in the log."""
+            sent_as_file = payload is not None and payload.path and not (payload.url or "").startswith("data:")
+            return payload.path if sent_as_file else super().preprocess(payload)
+
+    return PictureField(first, type="filepath", image_mode=None, format="png", sources=["upload", "clipboard"],
+                        label="Image", height=260, buttons=[], elem_id="image")  # fmt: skip
 
 
 def _gallery(gradio: Any, pictures: list[Any], examples: Examples) -> Any:
