@@ -95,6 +95,13 @@ def test_figure_2_needs_no_training_beside_the_tables():
             assert tables[run.name].config == run.config and tables[run.name].evaluation == run.evaluation
 
 
+def test_the_laptop_files_share_their_runs():
+    tables = {run.name: run for run in read_plan(FOLDER / "laptop-tables-1-and-2-cifar10.toml").runs}
+    for what in ("figure-2", "table-3"):
+        for run in read_plan(FOLDER / f"laptop-{what}-cifar10.toml").runs:
+            assert tables[run.name].config == run.config and tables[run.name].evaluation == run.evaluation
+
+
 def test_table_3_is_about_two_architectures():
     for data in ("cifar10", "cifar100"):
         plan = read_plan(FOLDER / f"table-3-{data}.toml")
