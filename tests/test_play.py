@@ -184,13 +184,6 @@ def test_the_answer_draws_the_calibration(grey):
     assert "<svg" in html and "accuracy 50.0 %, calibration error (ECE) 45.0 %, 2 images" in html
 
 
-def test_an_example_is_picked_with_its_class(page, runs):
-    labels = open_examples(runs).labels
-    index = next(index for index, label in enumerate(labels) if label != labels[0])
-    page.locator("#examples button:has(img)").nth(index).click()
-    page.wait_for_selector(f"#answer .truth b:text-is('{labels[index]}')")
-
-
 def test_a_file_that_is_no_image_gives_one_sentence_without_its_path(tmp_path):
     path = tmp_path / "text.png"
     path.write_text("not a picture")
@@ -362,6 +355,13 @@ def test_a_dropped_image_gets_what_the_functions_say(page, runs, tmp_path):
         label, confidence = view.top[0]
         said = page.locator("#answer .said").nth(index).inner_text()
         assert said.split() == [label, f"{100 * confidence:.1f}", "%"]
+
+
+def test_an_example_is_picked_with_its_class(page, runs):
+    labels = open_examples(runs).labels
+    index = next(index for index, label in enumerate(labels) if label != labels[0])
+    page.locator("#examples button:has(img)").nth(index).click()
+    page.wait_for_selector(f"#answer .truth b:text-is('{labels[index]}')")
 
 
 def test_a_file_that_is_no_image_is_said_to_be_none(page, tmp_path):
