@@ -145,16 +145,16 @@ def build_page(players: Sequence[Player], examples: Examples, profile: str | Non
 
 
 def _picture_field(gradio: Any, first: Any) -> Any:
-    class PictureField(gradio.Image):
-        is_template = True  # looks like the class that it is made from
+    field = gradio.Image(first, type="filepath", image_mode=None, format="png", sources=["upload", "clipboard"],
+                         label="Image", height=260, buttons=[], elem_id="image")  # fmt: skip
+    opened = field.preprocess
 
-        def preprocess(self, payload: Any) -> str | None:
-            """The file as it was dropped in: where it is no image, `answer` says so, and Gradio only in the log."""
-            sent_as_file = payload is not None and payload.path and not (payload.url or "").startswith("data:")
-            return payload.path if sent_as_file else super().preprocess(payload)
+    def as_dropped(payload: Any) -> str | None:
+        sent_as_file = payload is not None and payload.path and not (payload.url or "").startswith("data:")
+        return payload.path if sent_as_file else opened(payload)
 
-    return PictureField(first, type="filepath", image_mode=None, format="png", sources=["upload", "clipboard"],
-                        label="Image", height=260, buttons=[], elem_id="image")  # fmt: skip
+    field.preprocess = as_dropped  # Gradio would open the file, and where it is no image say so in its log alone
+    return field
 
 
 def _gallery(gradio: Any, pictures: list[Any], examples: Examples) -> Any:
