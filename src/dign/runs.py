@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import platform
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -24,6 +23,7 @@ from dign.data.names import FOLDER_PREFIX
 from dign.errors import UserError
 from dign.facts import unsound_facts
 from dign.files import read_json, write_json, write_text
+from dign.locks import Held, holding
 from dign.methods.base import Method
 from dign.methods.make import make_method, settings_of
 from dign.models import build
@@ -170,11 +170,10 @@ def create_run(
 def locked(path: Path | str) -> Iterator[None]:
     """Hold a run folder alone; the lock goes with the process, however that ends."""
     path = Path(path)
-    path.mkdir(parents=True, exist_ok=True)
-    with open(path / ".lock", "w") as file:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+            stack.enter_context(holding(path / ".lock"))
+        except Held as error:
             raise UserError(f"Another process is working in {path}: wait for it, or choose another folder.") from error
         yield
 
