@@ -50,9 +50,9 @@ def test_a_process_that_nobody_launched_is_alone(started):
 @pytest.mark.parametrize("variables", [TORCHRUN, SLURM], ids=["torchrun", "slurm"])
 def test_a_launcher_says_how_many_there_are_and_which_one_this_is(started, variables):
     started(variables)
-    assert processes(1, 1) == processes(3, 2) == (3, 2)
+    assert processes(3, 2) == (3, 2)
     assert not is_first() and local_rank() == 1 and code_for_all(2) == 2
-    with pytest.raises(UserError, match="3 processes on each of 2 nodes"):
+    with pytest.raises(UserError, match="say --devices 3 --nodes 2"):
         processes(2, 1)
     started({"RANK": "0", "SLURM_PROCID": "0"})
     assert is_first()
@@ -66,6 +66,7 @@ def test_torchrun_is_what_fabric_takes_for_torchrun(started):
     found = TorchElasticEnvironment()
     assert torchrun() and TorchElasticEnvironment.detect()
     assert (found.global_rank(), found.local_rank(), found.world_size()) == (4, 1, 6)
+    assert processes(1, 1) == (3, 2), "nothing needs to be said twice"
     found.validate_settings(*processes(1, 1))
 
 
@@ -78,7 +79,9 @@ def test_slurm_is_what_fabric_takes_for_slurm(started):
     assert slurm() and SLURMEnvironment.detect() and found.creates_processes_externally
     assert (found.global_rank(), found.local_rank(), found.node_rank(), found.world_size()) == (4, 1, 1, 6)
     assert (found.main_address, found.main_port) == ("node3", 16234), "found alike by all, without being told"
-    found.validate_settings(*processes(1, 1))
+    found.validate_settings(*processes(3, 2))
+    with pytest.raises(UserError, match="say --devices 3 --nodes 2"):
+        processes(1, 1)  # perhaps a shell in which nobody else runs: not to be waited for
     started({"SLURM_JOB_NAME": "interactive"})
     assert not slurm() and not SLURMEnvironment.detect(), "there a person starts the processes"
 

@@ -25,8 +25,8 @@ def frozen(model: nn.Module) -> Iterator[nn.Module]:
         for parameter in trainable:
             parameter.requires_grad_(False)
         with ExitStack() as unshared:
-            for module in shared:
-                unshared.enter_context(module.no_sync())
+            for replica in shared:
+                unshared.enter_context(replica.no_sync())
             yield model
     finally:
         for module, training in modes:

@@ -22,16 +22,20 @@ def slurm() -> bool:
 
 
 def processes(devices: int, nodes: int) -> tuple[int, int]:
-    """Processes per node, and nodes: what a launcher started, or else what was asked for."""
+    """Processes per node, and nodes: what was asked for, or what torchrun started.
+
+    SLURM's variables are there also where nothing but a shell runs, so they do not say that there are others to wait
+    for: what a person asks for must agree with them, as Fabric wants it.
+    """
     started = _started()
     if started is None or started == (devices, nodes):
         return devices, nodes
-    if (devices, nodes) != (1, 1):
-        raise UserError(
-            f"--devices {devices} --nodes {nodes} is not what the launcher started, {started[0]} processes on each of "
-            f"{started[1]} nodes: leave the two options out, or make them agree."
-        )
-    return started
+    if (devices, nodes) == (1, 1) and torchrun():
+        return started
+    raise UserError(
+        f"--devices {devices} --nodes {nodes} is not what {'torchrun' if torchrun() else 'SLURM'} has started: say "
+        f"--devices {started[0]} --nodes {started[1]} (or start one process)."
+    )
 
 
 def _started() -> tuple[int, int] | None:

@@ -63,7 +63,7 @@ class _Sum(torch.autograd.Function):
         return total
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
         return _Sum.forward(ctx, gradient)
 
 
@@ -78,7 +78,7 @@ def synchronise(model: nn.Module, team: Team) -> nn.Module:
     return model
 
 
-def _synchronised(norm: nn.Module) -> SynchronisedBatchNorm:
+def _synchronised(norm: _Norm) -> SynchronisedBatchNorm:
     if type(norm) not in (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d):
         raise UserError(
             f"--sync-batch-norm knows torch's own batch norms, not this model's {type(norm).__name__}: leave it out, "

@@ -119,6 +119,7 @@ def test_tables_for_a_method_a_model_or_a_data_set():
         ({**PAPER, "preset": "labtop"}, "Did you mean 'laptop'?"),
         ({**PAPER, "data": [["cifar10"]]}, "data must be a name"),
         ({**PAPER, "threads": 0}, "threads must be"),
+        ({**PAPER, "devices": 2}, "leave out devices and nodes"),
         ({**PAPER, "seed": list(range(6000))}, "more than 10000"),
         ({"method": "dign"}, "A grid needs data"),
     ],

@@ -209,6 +209,8 @@ def _config(leaves: Mapping[str, Any], chosen: Mapping[str, str]) -> RunConfig:
         if method:
             settings.setdefault(method, {})[name] = value
     config = RunConfig.from_mapping({**values, **chosen, "settings": settings})
+    if config.devices * config.nodes > 1:
+        raise UserError("A grid trains each run in one process, several runs at a time: leave out devices and nodes.")
     make_method(config.method, config.settings, data=config.data, label_smoothing=config.label_smoothing)
     find_source(config.data)
     if config.model not in MODELS and not config.model.startswith("timm:"):
