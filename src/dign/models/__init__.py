@@ -69,7 +69,7 @@ def _timm_model(name: str, classes: int) -> nn.Module:
 
 def whiten(model: nn.Module, images: Tensor, most: int = 5_000) -> None:
     """Set a whitening first layer, where `build` made one, from up to `most` of the uint8 images (N,3,H,W)."""
-    normalize, body = model
+    normalize, body = model.children()
     if isinstance(body, FastNet):
         body.whiten(normalize(images[:: max(1, len(images) // most)][:most].float() / 255))
 
