@@ -15,7 +15,7 @@ class Interrupted(Exception):
 def interruptible() -> Iterator[list[int]]:
     """Turn the first Ctrl-C or SIGTERM into an entry of the list this yields; the same a second time acts at once.
 
-    One of each is one wish: after a Ctrl-C, which every process at a terminal gets, torchrun sends a SIGTERM as well.
+    One of each is one wish: whoever started the process may pass a Ctrl-C on as SIGTERM, beside the terminal.
     """
     received: list[int] = []
 
