@@ -37,6 +37,12 @@ def wrong_classes(): return nn.Sequential(nn.Flatten(), nn.Linear(192, 7))
 def wrong_size(): return nn.Sequential(nn.Flatten(), nn.Linear(100, 10))
 def broken(): raise RuntimeError("no such file as I want")
 def nothing(): return 3
+def exits(): raise SystemExit("--flag missing")
+def probabilities(): return nn.Sequential(make_model(), nn.Softmax(1))
+def not_a_number():
+    model = make_model()
+    model[1].bias.data.fill_(float("nan"))
+    return model
 """
 
 
@@ -106,12 +112,17 @@ def test_mistakes_are_named(entry, weights, digits, tmp_path):
         ("wrong_size", r"fails on images of shape \(2, 3, 8, 8\)"),
         ("broken", "RuntimeError: no such file as I want"),
         ("nothing", "gave a int"),
+        ("exits", "SystemExit: --flag missing"),
+        ("probabilities", "gives probabilities, where logits are wanted"),
+        ("not_a_number", "logits that are not finite"),
         ("missing", "has no attribute 'missing'"),
     ):
         with pytest.raises(UserError, match=message):
             external_subject(f"{entry}:{name}", None, digits)
     with pytest.raises(UserError, match="No module named"):
         make_external("no_such_module:make_model")
+    with pytest.raises(UserError, match=f"is a file: name its module, as in {entry}:make_model"):
+        make_external(f"{entry}.py:make_model")
     with pytest.raises(UserError, match="MODULE:FUNCTION"):
         make_external("make_model")
     (tmp_path / "mine.pt").write_bytes(b"whatever")

@@ -18,6 +18,7 @@ from dign.evaluate import Conditions, evaluate_run
 from dign.hub import HubModel, save_hub_folder
 from dign.hub_files import read_hub_config
 from dign.model_card import card_text
+from dign.runs import load_run
 from dign.train import train
 
 
@@ -65,8 +66,6 @@ def test_a_run_that_was_not_evaluated_has_a_card_that_says_so(run, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(run.path, copy)
     (copy / "results.json").unlink()
-    from dign.runs import load_run
-
     assert "Not evaluated" in (save_hub_folder(load_run(copy), tmp_path / "model") / "README.md").read_text()
     (copy / "results.json").write_text('{"schema": 1}')
     with pytest.raises(UserError, match="is broken"):
@@ -85,6 +84,31 @@ def test_an_existing_folder_is_left_alone(run, tmp_path):
     with pytest.raises(UserError, match="exists already"):
         save_hub_folder(run, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["precious.txt"]
+
+
+def test_it_can_be_evaluated_as_its_run_can(run, folder, tmp_path, dign_command):
+    words = ("--only", "shot_noise", "--severity", "1", "--profile", "imagenet", "--device", "cpu", "-q")
+    given = ("evaluate", "--model", f"hub:{folder}", "--data", "digits", *words, "--out", tmp_path / "results.json")
+    code, _, err = dign_command(*given)
+    assert code == 2 and "takes images of 8x8 pixels" in err and "say --size 8" in err
+    assert dign_command(*given, "--size", 8) == (0, "", "")
+    ours = json.loads((tmp_path / "results.json").read_text())
+    copy = tmp_path / "copy"
+    shutil.copytree(run.path, copy)
+    theirs = evaluate_run(load_run(copy), Conditions(("shot_noise",), (1,), profile="imagenet"), device="cpu")
+    assert ours["corruptions"] == theirs["corruptions"] and ours["clean"] == theirs["clean"]
+    assert (ours["run"]["title"], ours["run"]["model"], ours["run"]["method"]) == ("RSE", "tinynet", "rse")
+    code, _, err = dign_command(*given, "--size", 8, "--weights", "x")
+    assert code == 2 and "leave out --weights" in err
+    for words in (("evaluate", folder), ("export", f"hub:{folder}", "--out", tmp_path / "x.onnx")):
+        code, _, err = dign_command(*words)
+        assert code == 2 and "is a hub folder, where a run folder is wanted" in err and err.count("\n") == 1
+
+
+def test_a_licence_is_named_only_if_it_is_given(run, folder, tmp_path):
+    assert "license" not in (folder / "README.md").read_text().split("---")[1]
+    card = save_hub_folder(run, tmp_path / "model", license="cc-by-4.0") / "README.md"
+    assert "license: cc-by-4.0" in card.read_text().split("---")[1]
 
 
 def test_training_goes_on_from_a_hub_folder(folder, tmp_path):

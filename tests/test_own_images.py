@@ -57,7 +57,9 @@ def data(*counts):
 def test_advice_begins_where_the_documentation_says():
     assert advice(data(50, 500), steps=200) == []
     (few,) = advice(data(49, 400), steps=200)
-    assert few.startswith("Few images: 'a' has 49")
+    assert few.startswith("Few images: 'a' has 49") and "start from trained weights" in few
+    (few,) = advice(data(49, 400), steps=200, from_nothing=False)
+    assert "from seed to seed: compare several --seed." in few
     (unbalanced,) = advice(data(60, 601, 70), steps=200)
     assert "'b' has 601 training images, 'a' 60" in unbalanced
     (steps,) = advice(data(50, 50), steps=199)

@@ -81,6 +81,7 @@ def _write_onnx(model: nn.Module, run: Run, path: Path) -> Callable[[Tensor], Te
         output_names=["logits"],
         verbose=False,
     )
+    assert program is not None  # as it may be without dynamo
     program.model.metadata_props.update(_metadata(run))
     program.save(str(path), external_data=False)
     session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])

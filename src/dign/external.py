@@ -1,9 +1,10 @@
-"""Models of any library: a Python entry that makes one, and a safetensors file with its weights."""
+"""Models that no run folder holds: of any library, through a Python entry that makes one, or in a hub folder."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from dign.checkpoints import load_weights
+from dign.classifier import open_classifier
 from dign.data.base import DataSet
 from dign.errors import UserError
 from dign.evaluate import Subject
+from dign.hub_files import HUB_PREFIX, hub_folder, read_hub_config
 from dign.methods import Standard
 from dign.models import count_parameters
 
@@ -30,11 +33,13 @@ def make_external(entry: str) -> nn.Module:
     module_name, _, name = entry.partition(":")
     if not module_name or not name:
         raise UserError(f"'{entry}' is not a Python entry: write MODULE:FUNCTION, as in my_module:make_model.")
+    if module_name.endswith(".py"):
+        raise UserError(f"'{module_name}' is a file: name its module, as in {Path(module_name).stem}:{name}.")
     sys.path.insert(0, os.getcwd())
     try:
         made = getattr(import_module(module_name), name)
         made = made if isinstance(made, nn.Module) else made()
-    except Exception as error:  # a person's own code may fail in any way; what it says helps most
+    except (Exception, SystemExit) as error:  # a person's own code may fail in any way; what it says helps most
         raise UserError(f"{entry} cannot be used: {type(error).__name__}: {error}") from error
     finally:
         sys.path.remove(os.getcwd())
@@ -52,12 +57,17 @@ class LogitsOf(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         output = self.inner(images)
-        return getattr(output, "logits", output)
+        logits: Tensor = getattr(output, "logits", output)
+        return logits
 
 
 def external_subject(entry: str, weights: str | Path | None, data: DataSet, label: str | None = None) -> Subject:
-    """An external model, ready for `results_of`, its output checked against the classes of `data`."""
-    model = make_external(entry)
+    """An external model, or `hub:DIR`, ready for `results_of`, its output checked against the classes of `data`."""
+    if entry.startswith(HUB_PREFIX):
+        if weights is not None:
+            raise UserError(f"{entry} has weights of its own: leave out --weights.")
+        return _hub_subject(entry, data, label)
+    model: nn.Module = make_external(entry)
     if weights is not None:
         if Path(weights).suffix in (".pt", ".pth", ".bin", ".ckpt", ".pkl"):
             raise UserError(
@@ -80,6 +90,33 @@ def external_subject(entry: str, weights: str | Path | None, data: DataSet, labe
     return Subject(model, Standard().predict, about)
 
 
+def _hub_subject(entry: str, data: DataSet, label: str | None) -> Subject:
+    """A hub folder's model, which predicts as the method does that it was trained with."""
+    classifier = open_classifier(entry)
+    if classifier.classes != list(data.classes):
+        raise UserError(
+            f"{entry} knows the classes {_listed(classifier.classes)}, but {data.name} has {_listed(data.classes)}."
+        )
+    if classifier.image_size != data.image_size:
+        height, width = classifier.image_size
+        hint = f": say --size {height}" if height == width else ""
+        raise UserError(f"{entry} takes images of {height}x{width} pixels, and these have other sides{hint}.")
+    about: dict[str, Any] = {
+        "name": label or classifier.name,
+        "method": classifier.method.key,
+        "title": classifier.method.title,
+        "model": read_hub_config(hub_folder(entry))["model"],
+        "data": data.name,
+        "seed": 0,
+        "parameters": count_parameters(classifier.model),
+    }
+    return Subject(classifier.model, classifier.method.predict, about)
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 @torch.no_grad()
 def _check_output(entry: str, model: nn.Module, data: DataSet) -> None:
     model.eval()
@@ -96,3 +133,9 @@ def _check_output(entry: str, model: nn.Module, data: DataSet) -> None:
             f"{entry} must give logits (N, {len(data.classes)}) for the {len(data.classes)} classes of {data.name}, "
             f"but gives {shape} for two images."
         )
+    if not bool(logits.isfinite().all()):
+        raise UserError(
+            f"{entry} gives logits that are not finite for a grey image: are its weights what they should be?"
+        )
+    if bool((logits >= 0).all()) and torch.allclose(logits.sum(1), torch.ones(2), atol=1e-5):
+        raise UserError(f"{entry} gives probabilities, where logits are wanted: leave out its softmax.")

@@ -20,7 +20,7 @@ from dign.models import build
 from dign.runs import Run
 
 
-class HubModel(nn.Sequential, PyTorchModelHubMixin, library_name="dign", license="mit"):
+class HubModel(nn.Sequential, PyTorchModelHubMixin, library_name="dign"):
     """A model of dign with what it takes to build it again: `HubModel.from_pretrained(DIR)`, then `model(images)`.
 
     Its tensors have the names that they have in a run's `model.safetensors`. Weights are read from safetensors alone,
@@ -39,8 +39,9 @@ class HubModel(nn.Sequential, PyTorchModelHubMixin, library_name="dign", license
         method: str,
         settings: dict[str, dict[str, Any]],
     ) -> None:
-        super().__init__(*build(model, classes=len(classes), image_size=tuple(image_size), mean=mean, std=std))
-        self.classes, self.image_size, self.data = classes, tuple(image_size), data
+        size = (image_size[0], image_size[1])
+        super().__init__(*build(model, classes=len(classes), image_size=size, mean=mean, std=std).children())
+        self.classes, self.image_size, self.data = classes, size, data
         self.method_key, self.settings = method, settings
 
     @property
@@ -59,11 +60,13 @@ class HubModel(nn.Sequential, PyTorchModelHubMixin, library_name="dign", license
         load_weights(folder / WEIGHTS, model)
         return model.to(map_location).eval()
 
-    def generate_model_card(self, *, results: dict[str, Any] | None = None, **kwargs: Any) -> ModelCard:
+    def generate_model_card(
+        self, *, results: dict[str, Any] | None = None, license: str | None = None, **kwargs: Any
+    ) -> ModelCard:
         text = card_text(
             {"model": self._hub_mixin_config, "method": self.method.title, "settings": self.settings}, results
         )
-        header = ModelCardData(library_name="dign", license="mit", pipeline_tag="image-classification", tags=["dign"])
+        header = ModelCardData(library_name="dign", license=license, pipeline_tag="image-classification", tags=["dign"])
         return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{text}")
 
 
@@ -75,8 +78,11 @@ def _downloaded(model_id: str, options: dict[str, Any]) -> Path:
     return Path(snapshot_download(model_id, allow_patterns=[CONFIG, WEIGHTS], **known))
 
 
-def save_hub_folder(run: Run, folder: Path | str, *, push_to: str | None = None) -> Path:
-    """Write a finished run as a hub folder, whole or not at all; `push_to` names a repository to upload it to."""
+def save_hub_folder(run: Run, folder: Path | str, *, license: str | None = None, push_to: str | None = None) -> Path:
+    """Write a finished run as a hub folder, whole or not at all; `push_to` names a repository to upload it to.
+
+    `license` is for the card's header: weights belong to whoever trained them, so none is named unasked.
+    """
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} exists already: choose another folder, or remove it.")
@@ -94,7 +100,7 @@ def save_hub_folder(run: Run, folder: Path | str, *, push_to: str | None = None)
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        model.save_pretrained(partial, model_card_kwargs={"results": read_results(run.path)})
+        model.save_pretrained(partial, model_card_kwargs={"results": read_results(run.path), "license": license})
         if folder.exists():
             folder.rmdir()
         partial.rename(folder)

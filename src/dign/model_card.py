@@ -64,12 +64,13 @@ def _measured(results: dict[str, Any] | None) -> list[str]:
     calibration = summary["calibration"]
     rows = [("clean", calibration["clean"])]
     rows += [("noise (impulse, shot, speckle)", calibration["noise"])] if calibration.get("noise") else []
-    rows += [("all corruptions", calibration["all"])] if calibration.get("all") else []
+    more, everything = _beyond_noise(results)
+    rows += [(everything, calibration["all"])] if more and calibration.get("all") else []
     scaled = results.get("temperature") or {}
     rows += [
         (f"{name}, at temperature {scaled['value']:.2f}", scaled[key])
-        for key, name in (("clean", "clean"), ("noise", "noise"), ("all", "all corruptions"))
-        if scaled.get(key)
+        for key, name in (("clean", "clean"), ("noise", "noise"), ("all", everything))
+        if scaled.get(key) and (more or key != "all")
     ]
     table = _table(
         ("images", "accuracy %", "ECE %", "RMSE %", "OE %"),
@@ -92,6 +93,12 @@ def _measured(results: dict[str, Any] | None) -> list[str]:
         lines += ["", "Accuracy in percent by severity:", ""]
         lines += _table(("corruption", *severities), corrupted)
     return lines
+
+
+def _beyond_noise(results: dict[str, Any]) -> tuple[bool, str]:
+    """Whether there is more than noise, so that a pool of all corruptions is worth a row, and what to call that."""
+    families = [entry["family"] for name, entry in results["corruptions"].items() if name != "gaussian_noise"]
+    return any(family != "noise" for family in families), f"all {len(families)} corruptions"
 
 
 def _settings(settings: dict[str, dict[str, Any]]) -> list[str]:

@@ -53,8 +53,11 @@ def unset_noise_levels(config: RunConfig) -> list[tuple[str, str]]:
     ]
 
 
-def advice(data: DataSet, steps: int) -> list[str]:
-    """What a person should know about the training images before spending time on them."""
+def advice(data: DataSet, steps: int, *, from_nothing: bool = True) -> list[str]:
+    """What a person should know about the training images before spending time on them.
+
+    `from_nothing`: whether training begins with random weights, so that trained ones are worth a thought.
+    """
     counts = torch.bincount(data.train.labels, minlength=len(data.classes)).tolist()
     fewest, most = min(counts), max(counts)
     rare, frequent = data.classes[counts.index(fewest)], data.classes[counts.index(most)]
@@ -62,7 +65,8 @@ def advice(data: DataSet, steps: int) -> list[str]:
     if fewest < FEW_IMAGES:
         said.append(
             f"Few images: '{rare}' has {fewest} to train on. Below about {FEW_IMAGES} in a class results differ much "
-            "from seed to seed: start from trained weights (--init, --freeze body), and compare several --seed."
+            f"from seed to seed: {'start from trained weights (--init, --freeze body), and ' if from_nothing else ''}"
+            "compare several --seed."
         )
     if most > MUCH_MORE * max(fewest, 1):
         said.append(

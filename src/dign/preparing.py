@@ -41,7 +41,7 @@ def create(config: RunConfig, out: Path | str, data: DataSet, start: Start | Non
         facts["processes"] = team.count
     if torchrun_job():
         facts["job"] = torchrun_job()
-    notes = [*advice(data, config.epochs * steps_per_epoch(config, data)), *_about(start)]
+    notes = [*advice(data, config.epochs * steps_per_epoch(config, data), from_nothing=start is None), *_about(start)]
     create_run(out, config, data, mean, std, notes=notes, **facts)
 
 

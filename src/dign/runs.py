@@ -23,6 +23,7 @@ from dign.data.names import FOLDER_PREFIX
 from dign.errors import UserError
 from dign.facts import unsound_facts
 from dign.files import read_json, write_json, write_text
+from dign.hub_files import hub_folder, is_hub_folder
 from dign.locks import Held, holding
 from dign.methods.base import Method
 from dign.methods.make import make_method, settings_of
@@ -88,6 +89,11 @@ class Run:
 def load_run(path: Path | str) -> Run:
     """Open an existing run folder."""
     path = Path(path)
+    if is_hub_folder(hub_folder(path)):
+        raise UserError(
+            f"{path} is a hub folder, where a run folder is wanted: only predict, play, `train --init` and "
+            "`evaluate --model hub:DIR --data NAME` take one."
+        )
     if not (path / "config.toml").is_file():
         raise UserError(f"{path} is not a run folder: it has no config.toml. `dign train` makes one.")
     config = RunConfig.from_mapping(read_toml(path / "config.toml"))

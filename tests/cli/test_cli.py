@@ -52,7 +52,7 @@ def test_lists_name_what_there_is(dign_command):
     code, out, _ = dign_command("list", "methods")
     assert code == 0 and all(word in out for word in ("standard", "rse", "dign-without-cr", "--sigma-max"))
     models = dign_command("list", "models")[1]
-    assert "densenet121" in models and "dign[timm]" in models
+    assert all(name in models for name in ("densenet121", "timm:NAME", "dign[timm]", "hub:DIR"))
     assert "tiny-imagenet" in dign_command("list", "data")[1]
     assert "speckle_noise" in dign_command("list", "corruptions")[1]
 

@@ -35,7 +35,9 @@ Follower = Callable[[int, int], None]
 @click.option("--devices", type=click.IntRange(min=1), default=1, help="processes on this machine that share the work")
 @click.option("--nodes", type=click.IntRange(min=1), default=1, help="machines that share the work, --devices on each")
 @click.option("--quiet", "-q", is_flag=True, help="no progress bar, no table")
-@click.option("--model", metavar="MODULE:FUNCTION", help="instead of RUNS: your own code that makes a module")
+@click.option(
+    "--model", metavar="MODULE:FUNCTION", help="instead of RUNS: your own code that makes a module, or hub:DIR"
+)
 @click.option("--weights", type=click.Path(), metavar="FILE", help="safetensors file with the weights of --model")
 @click.option("--data", metavar="NAME", help="data set to evaluate --model on")
 @click.option("--size", type=click.IntRange(min=1), help="resize the images of --data to SIZE x SIZE")
@@ -57,6 +59,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
       dign evaluate runs/a --only fog --only blur --severity 3 --temperature
       dign evaluate runs/a --benchmark CIFAR-10-C
       dign evaluate runs/a --devices 4
+      dign evaluate --model hub:models/photos --data folder:photos --size 64
       dign evaluate --model my_module:make_model --weights my.safetensors --data cifar10 --out mine/results.json
     """
     from rich.console import Console
@@ -156,15 +159,15 @@ def _progress(console: Console, title: str) -> Iterator[Follower]:
 
 
 def summary_line(name: str, results: dict[str, Any]) -> str:
-    summary = results["summary"]
-    parts = [f"clean {summary['clean_accuracy']:.1f} %"]
-    parts += [f"mCA-N {summary['mca_n']:.1f} %"] if summary["mca_n"] is not None else []
-    parts += [f"mCA {summary['mca']:.1f} %"] if summary["mca"] is not None else []
-    noise = summary["calibration"]["noise"]
-    parts += [f"ECE-N {noise['ece']:.1f} %"] if noise else []
-    scaled = results.get("temperature")
+    """Accuracy and calibration error in words, with the names that they have in tables."""
+    summary, scaled = results["summary"], results.get("temperature")
+    accuracies = [f"accuracy {summary['clean_accuracy']:.1f} % clean"]
+    accuracies += [f"{summary['mca_n']:.1f} % under noise (mCA-N)"] if summary["mca_n"] is not None else []
+    more = any(entry["family"] != "noise" for entry in results["corruptions"].values())
+    accuracies += [f"{summary['mca']:.1f} % under all corruptions (mCA)"] if more and summary["mca"] is not None else []
+    where, called = ("noise", "under noise (ECE-N)") if summary["calibration"]["noise"] else ("clean", "clean (ECE)")
+    errors = [f"calibration error {summary['calibration'][where]['ece']:.1f} % {called}"]
     if scaled:
-        under = scaled["noise"] or scaled["clean"]
-        what = "ECE-N" if scaled["noise"] else "clean ECE"
-        parts += [f"at temperature {scaled['value']:.2f} {what} {under['ece']:.1f} %"]
-    return f"{name}: " + ", ".join(parts)
+        fitted = f"temperature {scaled['value']:.2f} (fitted on {scaled['images']} images)"
+        errors += [f"{scaled[where]['ece']:.1f} % at {fitted}"]
+    return f"{name}: {', '.join(accuracies)}; {', '.join(errors)}"

@@ -11,7 +11,7 @@ import click
 @click.option(
     "--images", type=click.IntRange(min=1), default=32, show_default=True, help="test images to check it with"
 )
-@click.option("--quiet", "-q", is_flag=True)
+@click.option("--quiet", "-q", is_flag=True, help="no message at the end")
 def command(run: str, out: str, images: int, quiet: bool) -> None:
     """Write the model of a finished RUN for other runtimes, normalisation included, for batches of any size.
 

@@ -24,8 +24,11 @@ def command() -> None:
 @click.argument("run", type=click.Path())
 @click.argument("folder", metavar="DIR", type=click.Path())
 @click.option("--push", metavar="OWNER/NAME", help="also upload it there; nothing is uploaded without this")
-@click.option("--quiet", "-q", is_flag=True)
-def save(run: str, folder: str, push: str | None, quiet: bool) -> None:
+@click.option(
+    "--license", metavar="ID", help="licence of the weights for the card, as in cc-by-4.0  [default: none named]"
+)
+@click.option("--quiet", "-q", is_flag=True, help="no message at the end")
+def save(run: str, folder: str, push: str | None, license: str | None, quiet: bool) -> None:
     """Save the finished RUN as the new folder DIR.
 
     The card's table is that of the run's results.json: evaluate first. --push uploads with the account that
@@ -44,7 +47,7 @@ def save(run: str, folder: str, push: str | None, quiet: bool) -> None:
         from dign.hub import save_hub_folder
     except ImportError as error:
         raise UserError(f"Hub folders need huggingface_hub ({error}): pip install 'dign[hub]'.") from error
-    save_hub_folder(opened, folder, push_to=push)
+    save_hub_folder(opened, folder, license=license, push_to=push)
     if not quiet:
         measured = (
             "" if (opened.path / "results.json").exists() else " Its card has no table: the run is not evaluated."

@@ -51,8 +51,11 @@ def models() -> None:
     """
     from dign.names import MODELS
 
-    timm = "any architecture of the timm library (extra dign\\[timm])"
-    _show_rows(("model", "what it is"), {**MODELS, "timm:NAME": timm})
+    elsewhere = {
+        "timm:NAME": "any architecture of the timm library (extra dign\\[timm])",
+        "hub:DIR": "architecture and weights of a folder that `dign hub save` made (extra dign\\[hub])",
+    }
+    _show_rows(("model", "what it is"), {**MODELS, **elsewhere})
 
 
 @command.command("data")
