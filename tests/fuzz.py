@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import sys
@@ -33,6 +34,8 @@ if __name__ == "__main__":
 
 LIMIT = 20.0
 """Seconds for one input."""
+MEMORY = 8 * 2**30
+"""Bytes of address space: a reader that wants more than is left of it fails."""
 FORBIDDEN = ("socket.connect", "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "pty.spawn")
 CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink")
 
@@ -163,7 +166,9 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 
 def chosen(kinds: list[Any], only: str | None) -> list[Any]:
-    return [kind for kind in kinds if only is None or only.lower() in kind.name.lower()]
+    """Those whose name is this, or else contains it."""
+    exact = [kind for kind in kinds if kind.name == only]
+    return exact or [kind for kind in kinds if only is None or only.lower() in kind.name.lower()]
 
 
 def shares(kinds: list[Any], inputs: int) -> dict[str, int]:
@@ -203,7 +208,7 @@ def led_by_coverage(name: str, arguments: list[str]) -> None:
     """One format under atheris, which never returns: stop it with Ctrl-C, or with -runs=N."""
     import atheris
 
-    with atheris.instrument_imports(include=["dign"]):
+    with atheris.instrument_imports(include=["dign", "tomllib"]):
         from fuzz_formats import formats
     (kind,) = chosen(formats(), name)
     guard, tally = Guard(), Tally()
@@ -239,6 +244,7 @@ def main() -> int:
     from fuzz_formats import formats
 
     torch.set_num_threads(1)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="dign-fuzz-") as place:
         tallies = fuzz(chosen(formats(), options.only), options.inputs, options.seed, Path(place), options.keep)

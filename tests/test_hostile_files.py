@@ -19,6 +19,7 @@ from dign.hub_files import read_hub_config
 from dign.models import build
 from dign.report.load import load_run as load_for_report
 from dign.runs import load_run
+from dign.severities import parse_severities
 from dign.train import resume, train
 
 SMALL = {"data": "digits", "size": 8, "epochs": 1, "batch_size": 512, "method": "standard", "track": "none"}
@@ -168,9 +169,31 @@ def test_toml_of_absurd_size_is_refused_before_it_is_read(tmp_path):
         read_toml(tmp_path / "run.toml")
 
 
-def test_numbers_of_absurd_length_are_refused():
+def test_numbers_of_absurd_length_are_refused(tmp_path):
     with pytest.raises(ValueError):
         parse_json("9" * 100_000)
+    (tmp_path / "run.toml").write_text("lr = 0x" + "f" * 10_000)
+    with pytest.raises(UserError, match="number of absurd length"):
+        read_toml(tmp_path / "run.toml")
+    with pytest.raises(UserError, match="lr must be a number"):
+        RunConfig(data="digits", lr=10**400)
+
+
+@pytest.mark.parametrize("text", ["1-99999999999999", "-99999999999999-3", "5-1", "6", "1-6", "0", "", "1,,2", "x"])
+def test_severities_that_are_none_are_refused_at_once(text):
+    with pytest.raises(UserError, match="are not severities"):
+        parse_severities(text)
+
+
+def test_halves_of_characters_are_refused(run):
+    """They could not be printed, nor written into any other file."""
+    info = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**info, "classes": ["\ud800", *info["classes"][1:]]}))
+    with pytest.raises(UserError, match="classes: missing or not"):
+        load_run(run)
+    (run / "run.json").write_bytes(b'{"a": "\xed\xa0\x80"}')
+    with pytest.raises(UserError, match=r"run.json cannot be used"):
+        load_run(run)
 
 
 @pytest.mark.parametrize("part", ["../outside", "/etc/passwd", "fog/9", "fog.npy/../../x", ""])

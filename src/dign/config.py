@@ -226,11 +226,20 @@ def parse_toml(text: str | bytes, what: str) -> dict[str, Any]:
     try:
         tables = tomllib.loads(text.decode() if isinstance(text, bytes) else text)
         check_depth(tables)
+        _check_numbers(tables)
         return tables
     except RecursionError as error:
         raise UserError(f"{what} is not valid TOML: it is nested too deeply.") from error
     except ValueError as error:
         raise UserError(f"{what} is not valid TOML: {error}.") from error
+
+
+def _check_numbers(value: Any) -> None:
+    """TOML has 64-bit whole numbers; longer ones in hexadecimal could not even be shown."""
+    if type(value) is int and abs(value) > 2**64:
+        raise ValueError("it holds a number of absurd length")
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _check_numbers(item)
 
 
 def coerce(value: Any, kind: Any, name: str) -> Any:
@@ -249,7 +258,7 @@ def coerce(value: Any, kind: Any, name: str) -> Any:
             return float(value)
         if kind is int and (type(value) is int or isinstance(value, str)):
             return int(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         pass
     if type(value) is kind:
         return value

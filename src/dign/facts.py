@@ -20,7 +20,18 @@ def unsound_facts(facts: dict[str, Any]) -> list[str]:
 
 
 def _are_classes(value: Any) -> bool:
-    return isinstance(value, list) and 2 <= len(value) <= MOST_CLASSES and all(isinstance(name, str) for name in value)
+    if not isinstance(value, list) or not 2 <= len(value) <= MOST_CLASSES:
+        return False
+    return all(isinstance(name, str) and _is_text(name) for name in value)
+
+
+def _is_text(name: str) -> bool:
+    """Whether it can be written anywhere: JSON can hold halves of characters, which cannot."""
+    try:
+        name.encode()
+        return True
+    except UnicodeEncodeError:
+        return False
 
 
 def _is_size(value: Any) -> bool:

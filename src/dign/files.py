@@ -53,7 +53,7 @@ def read_json(path: Path | str, largest: int = LARGEST_JSON) -> Any:
 def parse_json(text: str | bytes) -> Any:
     """JSON that may be anybody's; a `ValueError` says that it is none, holds NaN, or is nested too deeply."""
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = json.loads(text if isinstance(text, str) else text.decode(), parse_constant=_refuse)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     check_depth(value)
@@ -64,17 +64,18 @@ def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 
 
-def check_depth(value: Any, deepest: int = DEEPEST) -> None:
-    """Raise a `ValueError` for tables and lists that are nested more deeply: whoever walks through them recurses."""
+def check_depth(value: Any) -> None:
+    """Raise a `ValueError` for tables and lists that are nested too deeply: whoever walks through them recurses."""
     level = [value]
-    for _ in range(deepest):
-        level = [item for part in level for item in _items(part)]
+    for _ in range(DEEPEST):
+        level = [item for part in level for item in _inside(part)]
         if not level:
             return
     raise ValueError("it is nested too deeply")
 
 
-def _items(part: Any) -> list[Any]:
+def _inside(part: Any) -> list[Any]:
+    """The tables and lists in a table or list."""
     items = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
     return [item for item in items if isinstance(item, dict | list)]
 

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from dign.files import write_text
+from dign.files import parse_json, write_text
 from dign.tracking import Tracker
 
 
@@ -125,7 +125,7 @@ def _drop_records_from(path: Path, first: int) -> None:
     kept = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
-            if json.loads(line)["step"] <= first:
+            if parse_json(line)["step"] <= first:
                 kept.append(line)
         except (ValueError, KeyError, TypeError):
             continue
