@@ -24,6 +24,16 @@ def recorded(folder):
     return {(record["step"], name): value for record in records for name, value in numbers_of(record).items()}
 
 
+def test_a_tracker_that_cannot_begin_is_one_sentence(tmp_path, monkeypatch):
+    class Down:
+        def __init__(self, folder, first, settings):
+            raise ConnectionError("No server at localhost.\nAsk somebody.")
+
+    monkeypatch.setitem(TRACKERS, "mlflow", (Down, "json"))
+    with pytest.raises(UserError, match=r"could not begin \(No server at localhost\): mend that, then go on"):
+        make_tracker("mlflow", tmp_path, 0, {})
+
+
 def test_numbers_of_training_and_validation_are_kept_apart():
     trained = {"step": 20, "epoch": 1, "loss": 0.5, "terms": {"consistency": 0.1}, "lr": 0.05, "images_per_second": 9.0}
     assert numbers_of(trained) == {"loss": 0.5, "consistency": 0.1, "lr": 0.05, "images_per_second": 9.0}

@@ -113,7 +113,13 @@ def make_tracker(name: str, folder: Path, first: int, settings: Mapping[str, Any
         return None
     check_tracker(name)
     kind, _ = TRACKERS["tensorboard" if name == "auto" else name]
-    return kind(folder, first, settings)
+    try:
+        return kind(folder, first, settings)
+    except Exception as error:  # an address that is wrong, a server that is down, an account that is missing, ...
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise UserError(
+            f"--track {name} could not begin ({reason}): mend that, then go on with `dign train --resume {folder}`."
+        ) from error
 
 
 def _why_not(name: str) -> str | None:
