@@ -26,15 +26,25 @@ Follower = Callable[[int, int], None]
 @click.option(
     "--benchmark", type=click.Path(), metavar="DIR", help="read corrupted images from DIR (CIFAR-10-C layout)"
 )
-@click.option("--profile", type=click.Choice(list(PROFILES)), help="severity table")
-@click.option("--split", type=click.Choice(["test", "validation", "train"]), default="test", show_default=True)
+@click.option(
+    "--profile", type=click.Choice(list(PROFILES)), help="severity table  [default: the one that fits the image size]"
+)
+@click.option(
+    "--split",
+    type=click.Choice(["test", "validation", "train"]),
+    default="test",
+    show_default=True,
+    help="images to measure on",
+)
 @click.option("--temperature", is_flag=True, help="also fit a temperature on the validation split and show its effect")
 @click.option("--seed", type=int, default=0, show_default=True, help="seed of the corruptions")
-@click.option("--batch-size", type=click.IntRange(min=1), default=500, show_default=True)
+@click.option(
+    "--batch-size", type=click.IntRange(min=1), default=500, show_default=True, help="images predicted at once"
+)
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, ...")
 @click.option("--devices", type=click.IntRange(min=1), default=1, help="processes on this machine that share the work")
 @click.option("--nodes", type=click.IntRange(min=1), default=1, help="machines that share the work, --devices on each")
-@click.option("--quiet", "-q", is_flag=True, help="no progress bar, no table")
+@click.option("--quiet", "-q", is_flag=True, help="no progress bar, no summary")
 @click.option(
     "--model", metavar="MODULE:FUNCTION", help="instead of RUNS: your own code that makes a module, or hub:DIR"
 )
