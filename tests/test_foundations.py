@@ -6,7 +6,9 @@ import tomllib
 
 import pytest
 import torch
+from torch import nn
 
+from dign.checkpoints import save_weights
 from dign.config import PRESETS, RunConfig, coerce, read_toml
 from dign.errors import UserError
 from dign.files import replacing, write_json
@@ -33,6 +35,23 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     with pytest.raises(ValueError):
         write_json(target, {"a": float("nan")})
     assert json.loads(target.read_text()) == {"a": 1}
+
+
+def test_a_file_gets_the_permissions_of_any_new_file(tmp_path):
+    before = os.umask(0o027)
+    try:
+        save_weights(tmp_path / "model.safetensors", nn.Linear(2, 2))
+        write_json(tmp_path / "file.json", {})
+    finally:
+        os.umask(before)
+    assert {oct(path.stat().st_mode & 0o777) for path in tmp_path.iterdir()} == {"0o640"}
+
+
+def test_a_link_in_the_place_of_the_temporary_file_is_not_written_through(tmp_path):
+    (tmp_path / "mine").write_text("untouched")
+    (tmp_path / ".file.json.partial").symlink_to(tmp_path / "mine")
+    write_json(tmp_path / "file.json", {})
+    assert (tmp_path / "mine").read_text() == "untouched" and not (tmp_path / "file.json").is_symlink()
 
 
 def test_a_folder_or_a_device_is_never_replaced(tmp_path):

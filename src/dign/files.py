@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,8 @@ def replacing(path: Path | str) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success it takes `path`'s place, on an exception it goes.
 
     The temporary name is fixed (`.NAME.partial`), so what a killed process left behind is overwritten by the
-    next writer instead of piling up.
+    next writer instead of piling up. The file has the permissions of any new file, whatever the writer gave it
+    (safetensors: none to others).
     """
     path = Path(path)
     if path.exists() and not path.is_file():
@@ -28,13 +30,26 @@ def replacing(path: Path | str) -> Iterator[Path]:
     partial = path.with_name(f".{path.name}.partial")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
+        usual = _created_anew(partial)
         yield partial
         with open(partial, "rb+") as written:
             os.fsync(written.fileno())
+        if partial.stat().st_mode != usual:
+            partial.chmod(stat.S_IMODE(usual))
         os.replace(partial, path)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def _created_anew(path: Path) -> int:
+    """Make an empty file, in place of what may lie there (a link would be written through); returns its mode."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        return os.fstat(descriptor).st_mode
+    finally:
+        os.close(descriptor)
 
 
 LARGEST_JSON = 64 * 2**20
