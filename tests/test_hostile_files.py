@@ -1,6 +1,7 @@
 """Files from strangers: code in them never runs, and what is wrong with them is said in one line."""
 
 import json
+import os
 import pickle
 import shutil
 
@@ -165,8 +166,20 @@ def test_toml_of_absurd_depth_is_refused(tmp_path, text):
 def test_toml_of_absurd_size_is_refused_before_it_is_read(tmp_path):
     with open(tmp_path / "run.toml", "wb") as file:
         file.truncate(2**36)
-    with pytest.raises(UserError, match="larger than a megabyte"):
+    with pytest.raises(UserError, match="larger than 1 MB"):
         read_toml(tmp_path / "run.toml")
+
+
+def test_a_file_that_never_ends_is_not_read(run, tmp_path, dign_command):
+    (tmp_path / "run.toml").symlink_to("/dev/zero")
+    with pytest.raises(UserError, match=r"run.toml is no configuration file: it is not a file"):
+        read_toml(tmp_path / "run.toml")
+    (run / "model.safetensors").unlink()
+    for name in ("metrics.jsonl", "run.json"):
+        (run / name).unlink()
+        os.mkfifo(run / name)
+        code, _, said = dign_command("train", "--resume", run, "--quiet")
+        assert code == 2 and f"{name} cannot be used (it is not a file): the run folder is damaged" in said
 
 
 def test_numbers_of_absurd_length_are_refused(tmp_path):

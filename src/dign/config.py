@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from dign.errors import UserError, unknown_name
-from dign.files import check_depth
+from dign.files import check_depth, read_limited
 from dign.hub_files import HUB_PREFIX, hub_folder, is_hub_folder, read_hub_config
 from dign.names import METHODS
 
@@ -209,20 +209,21 @@ def _with_model_of_init(values: dict[str, Any]) -> dict[str, Any]:
 def read_toml(path: Path | str) -> dict[str, Any]:
     """A configuration file as a mapping; what is wrong with it is said in one sentence."""
     try:
-        if Path(path).stat().st_size > LARGEST_TOML:
-            raise UserError(f"{path} is no configuration file: it is larger than a megabyte.")
-        return parse_toml(Path(path).read_bytes(), str(path))
+        text = read_limited(path, LARGEST_TOML)
     except OSError as error:
         raise UserError(f"Cannot read the configuration file {path}: {error.strerror}.") from error
+    except ValueError as error:
+        raise UserError(f"{path} is no configuration file: {error}.") from error
+    return parse_toml(text, str(path))
 
 
-LARGEST_TOML = 1_000_000
+LARGEST_TOML = 2**20
 
 
 def parse_toml(text: str | bytes, what: str) -> dict[str, Any]:
     """The tables of a TOML text that may be anybody's; `what` names it in the error."""
     if len(text) > LARGEST_TOML:
-        raise UserError(f"{what} is no configuration: it is larger than a megabyte.")
+        raise UserError(f"{what} is no configuration: it is larger than 1 MB.")
     try:
         tables = tomllib.loads(text.decode() if isinstance(text, bytes) else text)
         check_depth(tables)

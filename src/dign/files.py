@@ -52,6 +52,16 @@ def _created_anew(path: Path) -> int:
         os.close(descriptor)
 
 
+def read_limited(path: Path | str, largest: int) -> bytes:
+    """A file that may be anybody's; one that is too large, or never ends (a pipe, a device), is a `ValueError`."""
+    about = os.stat(path)
+    if not stat.S_ISREG(about.st_mode):
+        raise ValueError("it is not a file")
+    if about.st_size > largest:
+        raise ValueError(f"it is larger than {largest / 2**20:g} MB")
+    return Path(path).read_bytes()
+
+
 LARGEST_JSON = 64 * 2**20
 DEEPEST = 64
 """Levels of tables and lists in one another: no file of ours has more than ten."""
@@ -59,10 +69,7 @@ DEEPEST = 64
 
 def read_json(path: Path | str, largest: int = LARGEST_JSON) -> Any:
     """JSON from a file that may be anybody's; what is wrong with it is an `OSError` or a `ValueError`."""
-    path = Path(path)
-    if path.stat().st_size > largest:
-        raise ValueError(f"it is larger than {largest / 2**20:g} MB")
-    return parse_json(path.read_bytes())
+    return parse_json(read_limited(path, largest))
 
 
 def parse_json(text: str | bytes) -> Any:

@@ -11,7 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from dign.files import parse_json, write_text
+from dign.errors import UserError
+from dign.files import parse_json, read_limited, write_text
 from dign.tracking import Tracker
 
 
@@ -118,12 +119,19 @@ def numbers_of(record: dict[str, Any]) -> dict[str, float]:
     return {name: value for name, value in found.items() if isinstance(value, float)}
 
 
+LARGEST_RECORDS = 2**30
+
+
 def _drop_records_from(path: Path, first: int) -> None:
     """A resumed run goes back to its checkpoint: forget what was recorded after it, and a half-written line."""
     if not path.exists():
         return
     kept = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    try:
+        text = read_limited(path, LARGEST_RECORDS).decode(errors="replace")
+    except ValueError as error:
+        raise UserError(f"{path} cannot be used ({error}): the run folder is damaged.") from error
+    for line in text.splitlines():
         try:
             if parse_json(line)["step"] <= first:
                 kept.append(line)

@@ -83,7 +83,7 @@ def main(args: list[str] | None = None) -> None:
 def complain(message: str, *, code: int = 2) -> int:
     if local_rank() == 0:  # on one machine, several processes make the same mistake
         click.echo(f"dign: {message}", err=True)
-    return code
+    return code_for_all(code)
 
 
 def _about_files(error: OSError) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 from dign.config import RunConfig
 from dign.errors import UserError
-from dign.files import write_json
+from dign.files import read_json, write_json
 from dign.grid.evaluation import Evaluation
 from dign.grid.plan import PlannedRun
 from dign.grid.state import Stage, State, state_of
@@ -149,7 +149,7 @@ def pin_threads(folder: Path, threads: int) -> int:
     import torch
 
     with suppress(OSError, ValueError, KeyError, TypeError):
-        threads = max(1, int(json.loads((folder / "run.json").read_text())["machine"]["threads"]))
+        threads = max(1, int(read_json(folder / "run.json")["machine"]["threads"]))
     torch.set_num_threads(threads)
     return threads
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from dign.config import parse_toml
 from dign.errors import UserError
-from dign.files import parse_json
+from dign.files import LARGEST_JSON, parse_json, read_limited
 from dign.metrics import Calibration
 from dign.report.schema import BrokenResults, check_results, clean_text
 
@@ -19,7 +19,6 @@ RESULTS = "results.json"
 RUN_FILES = (RESULTS, "config.toml", "run.json", "metrics.jsonl")
 """A folder that holds one of these is a run."""
 MAX_DEPTH = 4
-MAX_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -159,9 +158,7 @@ def _read_results(folder: Path) -> dict[str, Any]:
 
 
 def _read_text(path: Path) -> str:
-    if path.stat().st_size > MAX_BYTES:
-        raise ValueError(f"it is larger than {MAX_BYTES // 2**20} MB")
-    return path.read_text(encoding="utf-8")
+    return read_limited(path, LARGEST_JSON).decode()
 
 
 def _object(text: str) -> dict[str, Any]:
