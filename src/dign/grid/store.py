@@ -188,8 +188,8 @@ def _repeating(action: Any, seconds: float) -> Iterator[None]:
 
 
 def _parsed(text: str | None) -> dict[str, Any] | None:
-    with suppress(ValueError, TypeError):
-        value = parse_json(text)
+    with suppress(ValueError):
+        value = parse_json(text or "")
         return value if isinstance(value, dict) else None
     return None
 
