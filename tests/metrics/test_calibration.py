@@ -135,6 +135,10 @@ def test_splitting_merging_and_order_do_not_matter(seed, n, cut):
     assert merged.count == whole.count and merged.accuracy == whole.accuracy
     for name in ("ece", "rmse", "oe"):
         assert getattr(merged, name) == pytest.approx(getattr(whole, name), abs=1e-9)
+    if whole.sharpness is None or merged.sharpness is None:
+        assert merged.sharpness == whole.sharpness
+    else:
+        assert merged.sharpness == pytest.approx(whole.sharpness, rel=1e-6)
 
 
 def test_state_survives_json_exactly():
