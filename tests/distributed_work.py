@@ -18,13 +18,14 @@ import dign.train
 from dign.config import RunConfig
 from dign.distributed import Team, join
 from dign.errors import UserError
+from dign.methods import METHODS as KINDS
 from dign.models import MODELS
 from dign.train import train
 
 SMALL = {"data": "digits", "size": 8, "epochs": 2, "batch_size": 400, "validate_every": 1, "track": "none"}
 """Six steps."""
 SUM = "deepaugment+dign+augmix"
-METHODS = ("standard", "at", "trades", "rse", "deepaugment", "augmix", "augmax", "dign-without-cr", "dign", SUM)
+METHODS = (*KINDS, SUM)
 APART = {"settings": {"dign": {"together": False}}}
 """Several passes through the model before there is a gradient."""
 SYNCHRONISED = {"model": "tinynet", "method": "dign", "sync_batch_norm": True}

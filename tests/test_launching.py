@@ -91,6 +91,14 @@ def test_processes_that_devices_made_leave_failing_to_the_first(started):
     assert local_rank() == 1 and not is_first() and code_for_all(130) == 0
 
 
+def test_a_mistake_that_all_processes_make_is_told_by_the_first_and_fails_in_it_alone(started, dign_command):
+    """Fabric kills the first process when another that it made fails, perhaps before it has said anything."""
+    code, _, said = dign_command("list", "nosuch")
+    assert code == 2 and said.count("\n") == 1
+    started(BY_HAND)
+    assert dign_command("list", "nosuch") == (0, "", "")
+
+
 @pytest.mark.parametrize("device", ["cpu:0", "mps"])
 def test_several_processes_need_a_kind_of_device_and_not_one_of_them(device):
     with pytest.raises(UserError, match="is one device"):
