@@ -70,7 +70,7 @@ def formats() -> list[Format]:
         Format("weights", runs.make_weights, runs.read_weights, weight=3),
         Format("weights to start from", runs.make_weights, runs.read_start, weight=2),
         Format("checkpoint", runs.make_interrupted, runs.read_interrupted, "checkpoint.safetensors", weight=2),
-        Format("interrupted run", runs.make_interrupted, runs.read_interrupted, "*.[jt][so][om]*", weight=1),
+        Format("interrupted run", runs.make_interrupted, runs.read_interrupted, "*.[jt]*[onl]*", weight=1),
         Format("metrics.jsonl of a run to resume", runs.make_metrics, runs.read_metrics, weight=5),
         Format("tracking.json", runs.make_tracking, runs.read_tracking, weight=5),
         Format("run in a report", runs.make_report, runs.read_report, weight=2),
