@@ -10,6 +10,10 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $@
 
+$(VENV)/installed-docs: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	touch $@
+
 ## Train four methods on the embedded digits, evaluate them under noise, and write runs/demo/report.html.
 demo: $(VENV)/installed
 	rm -rf $(RUN)
@@ -27,8 +31,7 @@ lint: $(VENV)/installed
 	$(BIN)/mypy
 
 ## The site, from docs/ into build/docs; a broken link or a docstring that cannot be read is an error.
-docs: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+docs: $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "Open build/docs/index.html in a browser."
 
