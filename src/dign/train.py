@@ -102,14 +102,7 @@ class _Training:
         self.run, self.config, self.data = run, config, data
         self.fabric, self.team, self.device = fabric, team, fabric.device
         self.method: Method = run.method()
-        self.transforms = TrainTransforms(
-            crop=config.crop,
-            flip=config.flip,
-            rotation=config.rotation,
-            brightness=config.jitter,
-            contrast=config.jitter,
-            saturation=config.jitter,
-        )
+        self.transforms = TrainTransforms.of(config)
         self.batch_size = batch_size_of(config, data)
         self.steps_per_epoch = steps_per_epoch(config, data)
         self.total = config.epochs * self.steps_per_epoch

@@ -1,5 +1,7 @@
 """The transforms of the published training: crop, flip, colour jitter and a slight rotation, on whole batches."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 
@@ -7,6 +9,7 @@ import torch
 from torch import Tensor
 
 from dign.augment.geometry import warp
+from dign.config import RunConfig
 from dign.draws import uniform
 from dign.errors import check_at_least
 from dign.seeds import make_generator
@@ -41,6 +44,12 @@ class TrainTransforms:
     def __post_init__(self) -> None:
         check_at_least(0, crop=self.crop, rotation=self.rotation)
         check_at_least(0, brightness=self.brightness, contrast=self.contrast, saturation=self.saturation)
+
+    @classmethod
+    def of(cls, config: RunConfig) -> TrainTransforms:
+        """The transforms of a run: its `jitter` is that of brightness, contrast and saturation."""
+        jitter = dict.fromkeys(("brightness", "contrast", "saturation"), config.jitter)
+        return cls(crop=config.crop, flip=config.flip, rotation=config.rotation, **jitter)
 
     def __call__(
         self, x: Tensor, generator: torch.Generator | None = None, *, mirrored: Tensor | None = None

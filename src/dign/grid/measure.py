@@ -73,16 +73,9 @@ def _actions(
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = make_optimizer(config.optimizer, trained, lr=1e-9, momentum=0.9, weight_decay=0)
     model, optimizer = fabric.setup(model, optimizer)
-    method, jitter = method_of(config), config.jitter
+    method = method_of(config)
     generator = torch.Generator(fabric.device).manual_seed(0)
-    transforms = TrainTransforms(
-        crop=config.crop,
-        flip=config.flip,
-        rotation=config.rotation,
-        brightness=jitter,
-        contrast=jitter,
-        saturation=jitter,
-    )
+    transforms = TrainTransforms.of(config)
 
     def step(images: Tensor) -> None:
         model.train()
