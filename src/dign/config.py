@@ -132,7 +132,8 @@ class RunConfig:
         defaults = dict(PRESETS[preset])
         if values.get("init"):
             defaults["lr"] = round(defaults.get("lr", cls.lr) * FINE_TUNING_RATE, 12)
-        return cls(**{**defaults, **values})
+        settings = _merged(defaults.get("settings", {}), values.get("settings", {}))
+        return cls(**{**defaults, **values, "settings": settings})
 
     def to_toml(self) -> str:
         """The resolved configuration; `read_toml` takes it back."""
@@ -175,6 +176,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "jitter": 0.0,
         "rotation": 0.0,
         "validate_every": 1,
+        "settings": {"dign": {"weight": 1.0, "samples": 1, "ramp": 0.25}},  # measured: results/laptop-cifar10
     },
     "digits": {
         "model": "tinynet",
@@ -189,6 +191,15 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 """Named starting points: the published recipe, two for a CPU (few images, many images), one for the digits."""
+
+
+def _merged(defaults: dict[str, dict[str, Any]], given: Any) -> Any:
+    """Settings of the methods: a preset's, where `given` says nothing else. What is no table is refused later."""
+    if not isinstance(given, dict):
+        return given
+    tables = {**defaults, **given}
+    both = [name for name in defaults.keys() & given.keys() if isinstance(given[name], dict)]
+    return {**tables, **{name: {**defaults[name], **given[name]} for name in both}}
 
 
 def _with_model_of_init(values: dict[str, Any]) -> dict[str, Any]:
