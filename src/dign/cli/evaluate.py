@@ -86,7 +86,9 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     if options["benchmark"] and (options["profile"] or options["seed"]):
         raise UserError("--benchmark holds images that are made already: drop --profile and --seed.")
     from dign.distributed import join
+    from dign.memory import reuse_memory
 
+    reuse_memory()
     team = join(options["device"], options["devices"], options["nodes"])
     console = Console(stderr=True, quiet=bool(options["quiet"]) or not team.leads)
     evaluate = _evaluate_model if options["model"] else _evaluate_runs

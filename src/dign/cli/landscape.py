@@ -46,8 +46,10 @@ def command(runs: tuple[str, ...], **options: object) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from dign.landscape.compare import Choices, compare_runs
+    from dign.memory import reuse_memory
     from dign.runs import load_run
 
+    reuse_memory()
     choices = Choices(
         radii=radii,
         theory_images=options["theory_images"] if options["theory"] else 0,

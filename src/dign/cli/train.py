@@ -53,9 +53,11 @@ def run_command(**options: Any) -> None:
     config = None if resume else resolve(given, ctx.args)
     folder = Path(resume) if resume else Path(out) if out else _default_folder(config)
 
+    from dign.memory import reuse_memory
     from dign.train import Interrupted, train
     from dign.train import resume as resume_run
 
+    reuse_memory()
     try:
         run = resume_run(folder, quiet=quiet, **processes) if resume else train(config, folder, quiet=quiet)
     except Interrupted as stopped:

@@ -13,12 +13,14 @@ import threading
 from dataclasses import asdict
 
 from dign.grid.job import Job, perform
+from dign.memory import reuse_memory
 
 
 def main() -> None:
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints goes to the log
     job = Job(**json.loads(sys.stdin.readline()))
+    reuse_memory()
     threading.Thread(target=_stop_when_orphaned, daemon=True).start()
     json.dump(asdict(perform(job)), answer)
     answer.close()
