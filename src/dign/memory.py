@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 from functools import cache
-
-RESERVED = 4 << 30
-"""Bytes of address space that are asked for in large pages; they become memory only as they are used."""
 
 # From glibc's malloc.h and Linux's mman.h.
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4
@@ -33,7 +31,8 @@ def reuse_memory() -> bool:
     libc.free.argtypes = [ctypes.c_void_p]
     libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     first = libc.sbrk(0)
-    libc.free(libc.malloc(RESERVED))  # the heap grows once; NULL, where the system refuses, is nothing to free
+    # The heap grows by addresses alone, which become memory as they are used. NULL, if refused, is nothing to free.
+    libc.free(libc.malloc(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2))
     first, last = -(-first // _LARGE_PAGE) * _LARGE_PAGE, libc.sbrk(0)
     if last > first:
         libc.madvise(first, last - first, _MADV_HUGEPAGE)  # advice: a system without large pages goes on without
