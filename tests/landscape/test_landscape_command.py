@@ -87,10 +87,10 @@ def test_radii() -> None:
 
 
 def test_bands_are_95_percent_of_the_mean_and_lines_keep_their_method() -> None:
-    named = [("DiGN", "a-0"), ("DiGN", "a-1"), ("DiGN", "b"), ("Other", "c")]
+    named = [("DiGN", "a-seed0"), ("DiGN", "a-seed1"), ("DiGN", "b"), ("Other", "c-0")]
     models = [{"title": title, "name": name} for title, name in named]
     looks = line_looks(models)
-    assert [look["label"] for look in looks] == ["DiGN (a, 2 runs)", None, "DiGN (b)", "Other (c)"]
+    assert [look["label"] for look in looks] == ["DiGN (a, 2 runs)", None, "DiGN (b)", "Other (c-0)"]
     assert looks[0]["color"] == looks[1]["color"]
     assert len({look["color"] for look in looks}) == 3
     panel = {"mean": [1.0, 2.0], "standard_error": [0.1, 0.2], "median": [1.0, 2.0]}

@@ -193,7 +193,7 @@ def _drawable(values: Sequence[float | None]) -> list[float]:
 
 def line_looks(models: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """One colour and one entry of the legend per group: runs of one method whose names differ in their -SEED alone."""
-    groups = [(model["title"], re.sub(r"-\d+$", "", model["name"])) for model in models]
+    groups = [(model["title"], re.sub(r"-(seed)?\d+$", "", model["name"])) for model in models]
     colours: dict[tuple[str, str], str] = {}
     looks: list[dict[str, Any]] = []
     more = iter(MORE * len(models))
@@ -219,7 +219,10 @@ def _quiet(axes: Axes) -> None:
 
 def _legend(figure: Figure, axes: Axes) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 4), frameon=False, fontsize=9)
+    letters = 14 * figure.get_figwidth()  # that fit into a line
+    columns = int(letters // (max(map(len, labels)) + 6))
+    ncols = max(1, min(len(labels), 4, columns))
+    figure.legend(handles, labels, loc="outside upper center", ncols=ncols, frameon=False, fontsize=9)
 
 
 def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any
 
+from dign.config import RunConfig
 from dign.errors import UserError
 from dign.metrics import Calibration
 from dign.report.load import Run
@@ -161,7 +163,7 @@ def _split_variants(runs: list[Run], notes: list[str]) -> list[Group]:
     keys = _differing_settings(runs)
     variants: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
-        variants.setdefault(tuple(clean_text(run.config.get(key)) for key in keys), []).append(run)
+        variants.setdefault(tuple(clean_text(_setting(run.config, key)) for key in keys), []).append(run)
     title, model = runs[0].title, runs[0].model
     groups = []
     for values, members in variants.items():
@@ -186,7 +188,22 @@ def _differing_settings(runs: Sequence[Run]) -> list[str]:
 
     known = [settings(run) for run in runs if run.config]
     keys = sorted({key for config in known for key in config})
-    return [key for key in keys if len({repr(config.get(key)) for config in known}) > 1]
+    return [key for key in keys if len({repr(_setting(config, key)) for config in known}) > 1]
+
+
+def _setting(config: dict[str, Any], key: str) -> Any:
+    """A run's setting: one that did not exist yet when the run was made had the value that is its default now."""
+    return config[key] if key in config or not config else _default(key)
+
+
+@cache
+def _default(key: str) -> Any:
+    from dign.methods import METHODS  # takes seconds to import, and hardly any report asks
+
+    parts = key.split(".")
+    owner = METHODS.get(parts[1]) if parts[0] == "settings" and len(parts) == 3 else RunConfig
+    defaults = {spec.name: spec.default for spec in fields(owner)} if owner else {}
+    return defaults.get(parts[-1])
 
 
 def _evaluation_differences(runs: Sequence[Run]) -> list[str]:
