@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
+from torch import Tensor, nn
 from turns import take_turns_in_processes
 
 from dign.memory import reuse_memory
@@ -18,18 +19,22 @@ from dign.methods import Standard
 from dign.models import build
 
 
-def training(name: str, batch: int, *, reuse: bool) -> Callable[[], object]:
+def set_up(name: str, batch: int, *, reuse: bool) -> tuple[nn.Module, Tensor]:
+    """The process as `reuse` says, and in it a model and a batch in the layout of the training loop."""
     assert not reuse or reuse_memory(), "needs Linux with glibc"
     model = build(name, classes=10, image_size=(32, 32)).to(memory_format=torch.channels_last)
-    x = torch.rand(batch, 3, 32, 32).to(memory_format=torch.channels_last)
+    return model, torch.rand(batch, 3, 32, 32).to(memory_format=torch.channels_last)
+
+
+def training(name: str, batch: int, *, reuse: bool) -> Callable[[], object]:
+    model, x = set_up(name, batch, reuse=reuse)
     y = torch.randint(10, (batch,))
     return lambda: Standard()(model, x, y).loss.backward()
 
 
 def prediction(name: str, batch: int, *, reuse: bool) -> Callable[[], object]:
-    assert not reuse or reuse_memory(), "needs Linux with glibc"
-    model = build(name, classes=10, image_size=(32, 32)).to(memory_format=torch.channels_last).eval()
-    x = torch.rand(batch, 3, 32, 32).to(memory_format=torch.channels_last)
+    model, x = set_up(name, batch, reuse=reuse)
+    model.eval()
     return torch.no_grad()(lambda: model(x))
 
 

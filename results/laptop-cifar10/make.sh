@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes the tables, the page and the figures of this folder from the runs of the grids in experiments/laptop-*.toml.
-#   sh results/laptop-cifar10/make.sh RUNS        RUNS: the folder with laptop, laptop-sensitivity and laptop-branches
+#   sh results/laptop-cifar10/make.sh RUNS        RUNS: the folder with laptop and the studies that were run
 set -e
 runs=${1:?name the folder of the runs}
 here=$(dirname "$0")
@@ -11,6 +11,7 @@ dign landscape "$runs"/laptop/*-standard-seed? "$runs"/laptop/*-dign-seed? --spl
 dign report "$runs/laptop" --quiet --out "$here/report.html" --figure "$here/laptop.png"
 dign report "$runs/laptop" --quiet --format markdown --out "$here/table.md"
 for study in sensitivity branches; do
+    [ -d "$runs/laptop-$study" ] || continue
     dign grid "experiments/laptop-$study-cifar10.toml" --out "$runs/laptop-$study" --sensitivity --quiet
     mkdir -p "$here/$study"
     cp "$runs/laptop-$study/sensitivity"/*/* "$here/$study"

@@ -86,11 +86,17 @@ def test_radii() -> None:
             parse_radii(wrong)
 
 
+def test_runs_that_a_grid_named_by_their_seed_are_one_line() -> None:
+    named = [("Standard", "a-seed0"), ("Standard", "a-seed1"), ("Other", "c-seed0")]
+    looks = line_looks([{"title": title, "name": name} for title, name in named])
+    assert [look["label"] for look in looks] == ["Standard (a, 2 runs)", None, "Other (c-seed0)"]
+
+
 def test_bands_are_95_percent_of_the_mean_and_lines_keep_their_method() -> None:
-    named = [("DiGN", "a-seed0"), ("DiGN", "a-seed1"), ("DiGN", "b"), ("Other", "c-0")]
+    named = [("DiGN", "a-0"), ("DiGN", "a-1"), ("DiGN", "b"), ("Other", "c")]
     models = [{"title": title, "name": name} for title, name in named]
     looks = line_looks(models)
-    assert [look["label"] for look in looks] == ["DiGN (a, 2 runs)", None, "DiGN (b)", "Other (c-0)"]
+    assert [look["label"] for look in looks] == ["DiGN (a, 2 runs)", None, "DiGN (b)", "Other (c)"]
     assert looks[0]["color"] == looks[1]["color"]
     assert len({look["color"] for look in looks}) == 3
     panel = {"mean": [1.0, 2.0], "standard_error": [0.1, 0.2], "median": [1.0, 2.0]}
