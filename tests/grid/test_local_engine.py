@@ -85,6 +85,17 @@ def pid_in_records(out, name):
     return json.loads((out / ".grid" / name / "progress.json").read_text())["pid"]
 
 
+def test_a_measurement_happens_in_a_process_with_the_threads_of_a_run():
+    threads, pid = LocalEngine(slots=1, threads=1).measure(threads_and_pid)
+    assert threads == 1 and pid != os.getpid()
+    with pytest.raises(RuntimeError):
+        LocalEngine(slots=1, threads=1).measure(os._exit, 3)
+
+
+def threads_and_pid():
+    return torch.get_num_threads(), os.getpid()
+
+
 def test_a_worker_that_always_dies_fails_with_a_sentence(small, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
     engine = LocalEngine(slots=1, threads=1, retries=2)

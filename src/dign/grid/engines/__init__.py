@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from dign.grid.job import Job, Outcome
+from dign.memory import reuse_memory
 
 
 class Engine(Protocol):
@@ -31,6 +32,15 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def call_as_a_job(threads: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in a process that is set up as those of the jobs are."""
+    import torch
+
+    reuse_memory()
+    torch.set_num_threads(threads)
+    return function(*arguments)
 
 
 def died(tries: int) -> str:

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from multiprocessing import get_context
 from typing import Any, BinaryIO
 
-from dign.grid.engines import died
+from dign.grid.engines import call_as_a_job, died
 from dign.grid.job import FAILED, INTERRUPTED, Job, Outcome
 from dign.grid.store import open_store
 
@@ -56,14 +58,9 @@ class LocalEngine:
         return self.slots
 
     def measure(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        import torch
-
-        before = torch.get_num_threads()
-        torch.set_num_threads(self.threads)
-        try:
-            return function(*arguments)
-        finally:
-            torch.set_num_threads(before)
+        """In a process of its own, which keeps its memory as a job does: here it would stay taken while jobs run."""
+        with ProcessPoolExecutor(1, get_context("spawn")) as process:
+            return process.submit(call_as_a_job, self.threads, function, *arguments).result()
 
     def start(self, job: Job) -> None:
         taken = {child.slot for child in self._children}

@@ -8,22 +8,17 @@ from dataclasses import asdict
 from typing import Any
 
 from dign.errors import UserError
-from dign.grid.engines import died
+from dign.grid.engines import call_as_a_job, died
 from dign.grid.job import FAILED, INTERRUPTED, Job, Outcome, perform
+from dign.memory import reuse_memory
 
 PATIENCE = 60.0
 
 
 def perform_remotely(job: dict[str, Any]) -> dict[str, Any]:
     """What a Ray worker executes; plain dictionaries, so that versions of this package may differ a little."""
+    reuse_memory()
     return asdict(perform(Job(**job)))
-
-
-def measure_remotely(threads: int, function: Callable[..., Any], *arguments: Any) -> Any:
-    import torch
-
-    torch.set_num_threads(threads)
-    return function(*arguments)
 
 
 class RayEngine:
@@ -53,7 +48,7 @@ class RayEngine:
         self.slots = max_parallel or 1_000_000  # Ray keeps the queue
         needs = {"num_cpus": threads, "num_gpus": self.gpus, "max_calls": 1}
         self._task = self.ray.remote(max_retries=retries, **needs)(perform_remotely)
-        self._measuring = self.ray.remote(**needs)(measure_remotely)
+        self._measuring = self.ray.remote(**needs)(call_as_a_job)
         self._names: dict[Any, str] = {}
 
     def _check_resources(self, total: dict[str, float]) -> None:
