@@ -204,3 +204,10 @@ def test_a_checkpoint_of_another_model_is_named_as_such(undisturbed, tmp_path):
     (tmp_path / "broken.safetensors").write_bytes((undisturbed / "model.safetensors").read_bytes()[:-10])
     with pytest.raises(UserError, match="not a readable safetensors file"):
         load_weights(tmp_path / "broken.safetensors", build("tinynet", classes=10, image_size=(8, 8)))
+
+
+def test_compiling_without_a_compiler_is_one_sentence_and_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(UserError, match="compiler 'no-such-compiler' for --compile"):
+        train(config(compile=True, device="cpu"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()

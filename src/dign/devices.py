@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import shutil
+import sys
 from inspect import signature
 from typing import TYPE_CHECKING
 
@@ -40,6 +43,14 @@ def pick_device(name: str) -> torch.device:
         reason = str(error).splitlines()[0].partition(". ")[0].rstrip(".")
         raise UserError(f"The device '{name}' cannot be used here ({reason}): use --device cpu.") from error
     return device
+
+
+def check_compiler(device: torch.device) -> None:
+    """On a CPU, torch.compile writes C++: say so before a run begins where there is nothing that compiles it."""
+    usual = {"darwin": "clang++", "win32": "cl"}.get(sys.platform, "g++")
+    compiler = os.environ.get("CXX", usual)
+    if device.type == "cpu" and not shutil.which(compiler):
+        raise UserError(f"There is no C++ compiler '{compiler}' for --compile: install it, or go without --compile.")
 
 
 def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> Fabric:

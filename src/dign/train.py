@@ -16,7 +16,7 @@ from dign.augment.train_transforms import TrainTransforms, alternating_flips
 from dign.checkpoints import load_state, load_weights, save_state, save_weights
 from dign.config import RunConfig
 from dign.data.base import DataSet
-from dign.devices import as_float, make_fabric
+from dign.devices import as_float, check_compiler, make_fabric
 from dign.distributed import Team
 from dign.errors import UserError
 from dign.files import read_json, write_json
@@ -60,6 +60,8 @@ def train(config: RunConfig, out: Path | str, *, quiet: bool = False) -> Run:
         begun = begun_by(torchrun_job(), config, out)
         if team.leads and not begun:
             check_free(out)
+        if config.compile:
+            check_compiler(fabric.device)
         data, start = prepared(config, team)
     if begun:
         return resume(out, quiet=quiet)
@@ -83,6 +85,8 @@ def resume(path: Path | str, *, quiet: bool = False, devices: int | None = None,
     fabric = make_fabric(config.device, config.precision, config.devices, config.nodes)
     team = Team.of(fabric)
     with team.together():
+        if config.compile:
+            check_compiler(fabric.device)
         data = run.data()
         team.check_divides(batch_size_of(config, data))
         if len(data.train) != run.info.get("training_images"):
@@ -125,7 +129,8 @@ class _Training:
             momentum=config.momentum,
             weight_decay=config.weight_decay,
         )
-        forward: Any = torch.compile(self.model) if config.compile else self.model
+        # A graph for each shape: a run has few, and one for any shape would be slower.
+        forward: Any = torch.compile(self.model, dynamic=False) if config.compile else self.model
         self.wrapped, self.optimizer = self.fabric.setup(forward, optimizer)
         self.statistics = Statistics(self.model, self.team)
         self.images = self.data.train.images.to(self.device)

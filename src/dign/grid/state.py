@@ -12,8 +12,8 @@ from dign.files import parse_json
 from dign.grid.plan import PlannedRun
 from dign.grid.store import Store
 
-FREE = ("device", "checkpoint_seconds", "settings")
-"""In these a run may differ from its plan (`settings` are compared as the methods they make)."""
+FREE = ("device", "compile", "checkpoint_seconds", "settings")
+"""In these a run may differ from its plan: they change the rounding at most (`settings` are compared as methods)."""
 
 
 class Stage(StrEnum):
