@@ -94,6 +94,7 @@ class RunConfig:
     sync_batch_norm: bool = setting(False, "Machine", "with several processes: batch norm over the whole batch")
     compile: bool = setting(False, "Machine", "compile the model with torch.compile")
     channels_last: bool = setting(True, "Machine", "channels-last memory layout")
+    winograd: bool = setting(True, "Machine", "3x3 convolutions on a CPU by Winograd's algorithm: fewer products")
 
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Settings of the methods by name, as in `[settings.dign]`; checked by the methods themselves."""

@@ -35,6 +35,7 @@ from dign.seeds import make_generator
 from dign.synchronised import Statistics, synchronise
 from dign.tracking import make_tracker
 from dign.validation import validate
+from dign.winograd import use_winograd
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -122,6 +123,8 @@ class _Training:
         self.frozen_norms = freeze(self.model, config.freeze)
         if config.channels_last:
             self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if config.winograd:
+            use_winograd(self.model)
         optimizer = make_optimizer(
             config.optimizer,
             [parameter for parameter in self.model.parameters() if parameter.requires_grad],

@@ -16,6 +16,7 @@ from dign.devices import make_fabric
 from dign.models import build
 from dign.optimizers import make_optimizer
 from dign.runs import method_of
+from dign.winograd import use_winograd
 
 LONG_ENOUGH = 0.3
 """Seconds after which a measurement is trusted; until then it is repeated with twice the images."""
@@ -70,6 +71,8 @@ def _actions(
     model: nn.Module = build(config.model, classes=extent.classes, image_size=extent.size)
     if config.channels_last:
         model = model.to(memory_format=torch.channels_last)
+    if config.winograd:
+        use_winograd(model)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = make_optimizer(config.optimizer, trained, lr=1e-9, momentum=0.9, weight_decay=0)
     model, optimizer = fabric.setup(model, optimizer)

@@ -12,7 +12,7 @@ from dign.files import parse_json
 from dign.grid.plan import PlannedRun
 from dign.grid.store import Store
 
-FREE = ("device", "compile", "checkpoint_seconds", "settings")
+FREE = ("device", "compile", "winograd", "checkpoint_seconds", "settings")
 """In these a run may differ from its plan: they change the rounding at most (`settings` are compared as methods)."""
 
 

@@ -32,7 +32,8 @@ FAMILY_ORDER = ("noise", "blur", "weather", "digital")
 NOISES = ("impulse_noise", "shot_noise", "speckle_noise")
 """The corruptions of mCA-N: Gaussian noise is left out, for some methods train on it."""
 NOT_SETTINGS = {
-    "seed", "out", "name", "label", "preset", "device", "compile", "channels_last", "checkpoint_seconds", "track",
+    "seed", "out", "name", "label", "preset", "device", "compile", "channels_last", "winograd", "checkpoint_seconds",
+    "track",
 }  # fmt: skip
 """Keys of a configuration in which runs of one group may differ."""
 
