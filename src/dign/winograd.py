@@ -11,7 +11,7 @@ Outcomes differ from those of a direct convolution by rounding, some 1e-5 of the
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -28,8 +28,8 @@ OUTPUT = ((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, -
 
 FEWEST_CHANNELS = 48
 """With fewer, the transforms take longer than the products that they save."""
-TILES_AT_ONCE = 400
-"""For each thread: enough for fast products of matrices, few enough for the caches."""
+AT_ONCE = 50_000
+"""Tiles times channels, for each thread: enough for fast products of matrices, few enough for the caches."""
 
 
 def use_winograd(model: nn.Module) -> None:
@@ -69,12 +69,12 @@ class _Convolution(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:  # type: ignore[override]
         ctx.save_for_backward(x, weight)
-        images, kernels, output = _channels_last(x), _transformed_kernels(weight), _transforms()[2]
+        images, kernels, of = _channels_last(x), _transformed_kernels(weight), _transforms()
         (height, width), (rows, columns) = x.shape[2:], _tiles(x)
         out = x.new_empty(len(x), rows, 4, columns, 4, len(weight))
-        for part in _parts(len(x), rows * columns):
+        for part in _parts(x, weight):
             products = torch.bmm(_transformed_tiles(images[part], rows, columns), kernels)
-            tiles = (output @ products.view(36, -1)).view(4, 4, -1, rows, columns, len(weight))
+            tiles = _both_ways(of.output, products).view(4, 4, -1, rows, columns, len(weight))
             out[part] = tiles.permute(2, 3, 0, 4, 1, 5)
         return _images(out)[:, :height, :width].permute(0, 3, 1, 2)
 
@@ -82,19 +82,19 @@ class _Convolution(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
-        images, above, kernels, output = (
+        images, above, kernels, of = (
             _channels_last(x),
             _channels_last(*gradients),
             _transformed_kernels(weight),
-            _transforms()[2],
+            _transforms(),
         )
         (height, width), (rows, columns) = x.shape[2:], _tiles(x)
         for_x = x.new_empty(len(x), rows, 4, columns, 4, x.shape[1]) if ctx.needs_input_grad[0] else None
         for_kernels = torch.zeros_like(kernels) if ctx.needs_input_grad[1] else None
-        for part in _parts(len(x), rows * columns):
+        for part in _parts(x, weight):
             tiles = functional.pad(above[part], (0, 0, 0, 4 * columns - width, 0, 4 * rows - height))
             tiles = tiles.view(-1, rows, 4, columns, 4, len(weight)).permute(2, 4, 0, 1, 3, 5)
-            products = (output.T @ tiles.reshape(16, -1)).view(36, -1, len(weight))
+            products = _both_ways(of.output.T, tiles).view(36, -1, len(weight))
             if for_kernels is not None:
                 for_kernels.baddbmm_(_transformed_tiles(images[part], rows, columns).mT, products)
             if for_x is not None:
@@ -105,12 +105,25 @@ class _Convolution(torch.autograd.Function):
         )
 
 
+class _Transforms(NamedTuple):
+    """The matrices for one dimension."""
+
+    input: Tensor
+    kernel: Tensor
+    output: Tensor
+
+
 @cache
-def _transforms() -> tuple[Tensor, Tensor, Tensor]:
-    """Of tiles (36,36), of kernels (36,9), and to outputs (16,36): both dimensions at once."""
-    matrices = (torch.tensor(rows, dtype=torch.float64) for rows in (INPUT, KERNEL, OUTPUT))
-    tile, kernel, output = (torch.kron(matrix, matrix) for matrix in matrices)
-    return tile.float(), (kernel / 24**2).float(), output.float()
+def _transforms() -> _Transforms:
+    matrices = [torch.tensor(rows, dtype=torch.float64) for rows in (INPUT, KERNEL, OUTPUT)]
+    matrices[1] /= 24
+    return _Transforms(*(matrix.float() for matrix in matrices))
+
+
+def _both_ways(matrix: Tensor, x: Tensor) -> Tensor:
+    """A matrix (b,a) on rows and columns of squares of a * a numbers, the first dimensions of x: (b,b,the rest)."""
+    b, a = matrix.shape
+    return matrix @ (matrix @ x.reshape(a, -1)).view(b, a, -1)
 
 
 def _channels_last(x: Tensor) -> Tensor:
@@ -122,10 +135,11 @@ def _tiles(x: Tensor) -> tuple[int, int]:
     return -(-x.shape[2] // 4), -(-x.shape[3] // 4)
 
 
-def _parts(images: int, tiles: int) -> list[slice]:
+def _parts(x: Tensor, weight: Tensor) -> list[slice]:
     """So many images at a time that the transformed ones stay in the caches."""
-    size = max(1, TILES_AT_ONCE * torch.get_num_threads() // tiles)
-    return [slice(first, first + size) for first in range(0, images, size)]
+    rows, columns = _tiles(x)
+    size = max(1, AT_ONCE * torch.get_num_threads() // (rows * columns * max(weight.shape[:2])))
+    return [slice(first, first + size) for first in range(0, len(x), size)]
 
 
 def _transformed_tiles(images: Tensor, rows: int, columns: int) -> Tensor:
@@ -134,12 +148,13 @@ def _transformed_tiles(images: Tensor, rows: int, columns: int) -> Tensor:
     image, row, column, channel = padded.stride()
     around = (6, 6, len(images), rows, columns, channels)
     pixels = padded.as_strided(around, (row, column, image, 4 * row, 4 * column, channel))
-    return (_transforms()[0] @ pixels.reshape(36, -1)).view(36, -1, channels)
+    return _both_ways(_transforms().input, pixels).view(36, -1, channels)
 
 
 def _overlaid(transformed: Tensor, rows: int, columns: int) -> Tensor:
     """The transpose of `_transformed_tiles`: tiles go back into the image, where each overlaps its neighbours."""
-    pixels = (_transforms()[0].T @ transformed.view(36, -1)).view(6, 6, -1, rows, columns, transformed.shape[2])
+    channels = transformed.shape[2]
+    pixels = _both_ways(_transforms().input.T, transformed).view(6, 6, -1, rows, columns, channels)
     pixels[4, :, :, :-1] += pixels[0, :, :, 1:]
     pixels[1, :, :, 1:] += pixels[5, :, :, :-1]
     pixels[:, 4, :, :, :-1] += pixels[:, 0, :, :, 1:]
@@ -153,10 +168,10 @@ def _images(tiles: Tensor) -> Tensor:
 
 def _transformed_kernels(weight: Tensor) -> Tensor:
     outputs, inputs = weight.shape[:2]
-    return (_transforms()[1] @ weight.permute(2, 3, 1, 0).reshape(9, -1)).view(36, inputs, outputs)
+    return _both_ways(_transforms().kernel, weight.permute(2, 3, 1, 0)).view(36, inputs, outputs)
 
 
 def _kernels_back(transformed: Tensor) -> Tensor:
     """The transpose of `_transformed_kernels`."""
-    weights = (_transforms()[1].T @ transformed.view(36, -1)).view(3, 3, *transformed.shape[1:])
+    weights = _both_ways(_transforms().kernel.T, transformed).view(3, 3, *transformed.shape[1:])
     return weights.permute(3, 2, 0, 1)

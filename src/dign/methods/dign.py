@@ -1,6 +1,5 @@
 """DiGN: diverse Gaussian noise consistency regularisation, equation (6) and Algorithm 1."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -20,9 +19,9 @@ class DiGN(Method):
     Loss: L(f(x), y) + weight * mean_k D(p(x) ‖ p(x + d_k)), k = 1..samples, with d_k ~ N(0, s^2 I) and
     s ~ U(0, sigma_max) drawn for each image and each k. Gradients flow through p(x) as well.
 
-    `weight` is the paper's lambda and `samples` its n. `sigma_max` is in [0,1] pixel units. Not in the paper: `ramp`,
-    the fraction of training over which the weight grows from 0, and `share`, the part of the batch (its first images;
-    batches are shuffled) that has noisy branches, whose mean the consistency is: half costs half as much.
+    `weight` is the paper's lambda and `samples` its n. `sigma_max` is in [0,1] pixel units. Not in the paper: `start`,
+    the fraction of training that passes without noisy branches, at the cost of Standard; and `ramp`, the fraction over
+    which the weight grows from 0 then.
     """
 
     key = "dign"
@@ -32,26 +31,26 @@ class DiGN(Method):
     sigma_max: float = 0.2
     weight: float = 0.2
     samples: int = 3
+    start: float = 0.0
     ramp: float = 0.0
-    share: float = 1.0
 
     def __post_init__(self) -> None:
-        check_at_least(0, sigma_max=self.sigma_max, weight=self.weight, ramp=self.ramp)
+        check_at_least(0, sigma_max=self.sigma_max, weight=self.weight, start=self.start, ramp=self.ramp)
         check_at_least(1, samples=self.samples)
-        if not 0 < self.share <= 1:
-            raise UserError(f"share is a part of the batch, above 0 and at most 1, not {self.share}.")
+        if self.start >= 1:
+            raise UserError(f"start is a fraction of training, below 1, not {self.start}: use standard without noise.")
 
     @property
     def cost(self) -> Cost:
-        return Cost(forward=1 + self.share * self.samples, backward=1 + self.share * self.samples)
+        passes = 1 + (1 - self.start) * self.samples
+        return Cost(forward=passes, backward=passes)
 
     def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
-        chosen = x[: math.ceil(self.share * len(x))]
-        return [add_diverse_gaussian_noise(chosen, self.sigma_max, generator) for _ in range(self.samples)]
+        return [add_diverse_gaussian_noise(x, self.sigma_max, generator) for _ in range(self.samples)]
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
         assert clean is not None  # sees_clean
-        log_p = log_probabilities(clean[: len(views[0])])
+        log_p = log_probabilities(clean)
         divergence = torch.stack([kl(log_p, log_probabilities(noisy)).mean() for noisy in views]).mean()
         return {"cross_entropy": self.cross_entropy(clean, y), "consistency": self.weight * divergence}
 
