@@ -179,14 +179,16 @@ def test_a_setting_out_of_range_is_refused():
             wrong()
 
 
-def test_dign_on_a_share_of_the_batch(recorder, x, y):
-    method = DiGN(sigma_max=0.3, weight=0.7, samples=2, share=0.5)
-    outcome = method(recorder, x, y, generator=generator())
+def test_dign_starts_late_and_grows(recorder, x, y):
+    method = DiGN(sigma_max=0.3, weight=0.8, samples=2, start=0.5, ramp=0.2)
+    assert method.cost.standard_steps == 2, "half of training with one pass, half with three"
+    early = method.at(0.49)(recorder, x, y, generator=generator())
     (batch,) = recorder.trained_on
-    half = math.ceil(len(x) / 2)
-    clean, *noisy = (probabilities(recorder, part) for part in batch.split([len(x), half, half]))
-    expected = cross_entropy(clean, y) + 0.7 * sum(kl(clean[:half], q) for q in noisy) / 2
-    assert outcome.loss.item() == pytest.approx(expected, rel=1e-5)
-    assert method.cost.standard_steps == 2
-    with pytest.raises(UserError, match="part of the batch"):
-        DiGN(share=0)
+    assert len(batch) == len(x), "no noisy branch passes through the model"
+    assert early.terms["consistency"] == 0 and early.loss == early.terms["cross_entropy"]
+    weights = [method.at(progress).weight for progress in (0.0, 0.5, 0.55, 0.6, 0.7, 0.99)]
+    assert weights == pytest.approx([0, 0, 0.2, 0.4, 0.8, 0.8])
+    late = method.at(0.75)
+    assert late == DiGN(sigma_max=0.3, weight=0.8, samples=2) and late.cost.standard_steps == 3
+    with pytest.raises(UserError, match="start is a fraction of training"):
+        DiGN(start=1)

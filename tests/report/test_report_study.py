@@ -47,11 +47,11 @@ def test_settings_that_differ_split_a_method_into_variants(fake_run, tmp_path):
 
 def test_a_setting_that_is_younger_than_a_run_had_its_default(fake_run, tmp_path):
     fake_run(tmp_path / "older", "DiGN", 0, config={"settings.dign.weight": 1.0})
-    for seed, share in ((1, 1.0), (2, 0.5)):
-        settings = {"settings.dign.weight": 1.0, "settings.dign.share": share, "label_smoothing": 0.0}
+    for seed, start in ((1, 0.0), (2, 0.5)):
+        settings = {"settings.dign.weight": 1.0, "settings.dign.start": start, "label_smoothing": 0.0}
         fake_run(tmp_path / str(seed), "DiGN", seed, config=settings)
     groups = make_study(*load_runs([tmp_path])).groups
-    assert [(group.label, len(group.runs)) for group in groups] == [("DiGN (share 0.5)", 1), ("DiGN (share 1.0)", 2)]
+    assert [(group.label, len(group.runs)) for group in groups] == [("DiGN (start 0.0)", 2), ("DiGN (start 0.5)", 1)]
 
 
 def test_two_runs_with_one_seed_are_never_averaged_as_if_they_were_two_seeds(fake_run, tmp_path):

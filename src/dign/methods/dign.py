@@ -21,7 +21,7 @@ class DiGN(Method):
 
     `weight` is the paper's lambda and `samples` its n. `sigma_max` is in [0,1] pixel units. Not in the paper: `start`,
     the fraction of training that passes without noisy branches, at the cost of Standard; and `ramp`, the fraction over
-    which the weight grows from 0 then.
+    which the weight then grows from 0. A weight of 0 needs no branches, and has none.
     """
 
     key = "dign"
@@ -42,17 +42,23 @@ class DiGN(Method):
 
     @property
     def cost(self) -> Cost:
-        passes = 1 + (1 - self.start) * self.samples
+        """The mean over training."""
+        passes = 1 + (1 - self.start) * self.samples if self.weight else 1
         return Cost(forward=passes, backward=passes)
 
     def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
-        return [add_diverse_gaussian_noise(x, self.sigma_max, generator) for _ in range(self.samples)]
+        branches = self.samples if self.weight else 0
+        return [add_diverse_gaussian_noise(x, self.sigma_max, generator) for _ in range(branches)]
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
         assert clean is not None  # sees_clean
         log_p = log_probabilities(clean)
-        divergence = torch.stack([kl(log_p, log_probabilities(noisy)).mean() for noisy in views]).mean()
-        return {"cross_entropy": self.cross_entropy(clean, y), "consistency": self.weight * divergence}
+        divergences = [kl(log_p, log_probabilities(noisy)).mean() for noisy in views] or [log_p.new_zeros(())]
+        consistency = self.weight * torch.stack(divergences).mean()
+        return {"cross_entropy": self.cross_entropy(clean, y), "consistency": consistency}
 
     def at(self, progress: float) -> Method:
-        return replace(self, weight=self.weight * progress / self.ramp) if progress < self.ramp else self
+        if progress < self.start:
+            return replace(self, weight=0.0)
+        grown = min(1.0, (progress - self.start) / self.ramp) if self.ramp else 1.0
+        return replace(self, start=0.0, ramp=0.0, weight=self.weight * grown)

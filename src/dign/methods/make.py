@@ -25,7 +25,7 @@ def make_method(
     serve several methods. What is not set has its published value for `data`, or else its default.
 
     >>> make_method("dign", {"dign": {"weight": 1}}, data="tiny-imagenet")  # doctest: +ELLIPSIS
-    DiGN(... sigma_max=0.6, weight=1.0, samples=3, ramp=0.0, share=1.0)
+    DiGN(... sigma_max=0.6, weight=1.0, samples=3, start=0.0, ramp=0.0)
     """
     wanted = [name.strip() for name in names.split("+")]
     settings = settings or {}
