@@ -206,6 +206,32 @@ def test_a_checkpoint_of_another_model_is_named_as_such(undisturbed, tmp_path):
         load_weights(tmp_path / "broken.safetensors", build("tinynet", classes=10, image_size=(8, 8)))
 
 
+def test_small_images_come_first(tmp_path, monkeypatch):
+    seen = []
+    original = dign.train._Training._batch
+
+    def batch(self, step):
+        x, y = original(self, step)
+        seen.append(x.shape[-2:])
+        return x, y
+
+    monkeypatch.setattr(dign.train._Training, "_batch", batch)
+    run = train(config(size=16, small_first=0.5), tmp_path / "run", quiet=True)
+    half = len(seen) // 2
+    assert set(seen[:half]) == {(12, 12)} and set(seen[half:]) == {(16, 16)}
+    assert run.image_size == (16, 16)
+
+
+def test_a_net_for_one_size_refuses_small_images(tmp_path, monkeypatch):
+    def build_for_one_size(*arguments, **named):
+        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 8 * 8, 10))
+
+    monkeypatch.setattr("dign.preparing.build", build_for_one_size)
+    with pytest.raises(UserError, match="tinynet takes no smaller images than 8x8: leave small_first out"):
+        train(config(small_first=0.5), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_compiling_without_a_compiler_is_one_sentence_and_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(UserError, match="compiler 'no-such-compiler' for --compile"):

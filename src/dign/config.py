@@ -61,6 +61,9 @@ class RunConfig:
         choices=("step", "cosine", "one-cycle", "constant"),
     )
     warmup: float = setting(0.2, "Optimisation", "fraction of training that one-cycle spends going up", least=0)
+    small_first: float = setting(
+        0.0, "Optimisation", "fraction of training, from its start, on images of 3/4 the side: half the work", least=0
+    )
     label_smoothing: float = setting(0.0, "Optimisation", "label smoothing of every cross-entropy", least=0)
 
     crop: int = setting(4, "Augmentation", "random crop out of this much zero padding, in pixels (0: none)", least=0)
@@ -111,8 +114,8 @@ class RunConfig:
             raise UserError("freeze keeps weights as init brought them: give init as well.")
         if self.validation >= 1:
             raise UserError(f"validation must be a fraction below 1, not {self.validation}.")
-        if not 0 <= self.label_smoothing < 1 or self.momentum >= 1 or self.warmup > 1:
-            raise UserError("label_smoothing and momentum must be below 1, and warmup at most 1.")
+        if not 0 <= self.label_smoothing < 1 or self.momentum >= 1 or self.warmup > 1 or self.small_first > 1:
+            raise UserError("label_smoothing and momentum must be below 1, warmup and small_first at most 1.")
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> RunConfig:

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
+from dign.augment.train_transforms import shrunk_size
 from dign.config import RunConfig
 from dign.data.base import DataSet
 from dign.distributed import Team
+from dign.errors import UserError
 from dign.finetune import Start, freeze, starting_weights
 from dign.launching import torchrun_job
 from dign.models import build, channel_statistics
@@ -27,10 +30,20 @@ def prepared(config: RunConfig, team: Team) -> tuple[DataSet, Start | None]:
     team.check_divides(batch_size_of(config, data))
     with torch.device("meta"):
         model = build(config.model, classes=len(data.classes), image_size=data.image_size)
+        if config.small_first:
+            _check_takes_small(model, config, data.image_size)
     freeze(model, config.freeze)
     if config.sync_batch_norm:
         synchronise(model, team)
     return data, starting_weights(config, model)
+
+
+def _check_takes_small(model: nn.Module, config: RunConfig, image_size: tuple[int, int]) -> None:
+    try:
+        model(torch.zeros(2, 3, *shrunk_size(*image_size)))
+    except (RuntimeError, AssertionError, ValueError) as error:
+        size = "x".join(map(str, image_size))
+        raise UserError(f"{config.model} takes no smaller images than {size}: leave small_first out.") from error
 
 
 def create(config: RunConfig, out: Path | str, data: DataSet, start: Start | None, team: Team) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from dign.augment.train_transforms import TrainTransforms, alternating_flips
+from dign.augment.train_transforms import TrainTransforms, alternating_flips, shrunk
 from dign.checkpoints import load_state, load_weights, save_state, save_weights
 from dign.config import RunConfig
 from dign.data.base import DataSet
@@ -231,7 +231,10 @@ class _Training:
         x = as_float(self.images[order], channels_last=self.config.channels_last)
         mirrored = self._mirrored[order] if self.config.alternate else None
         draws = self.team.generator(self.config.seed, "transforms", step, self.device)
-        return self.transforms(x, draws, mirrored=mirrored), self.labels[order]
+        x = self.transforms(x, draws, mirrored=mirrored)
+        if step < self.config.small_first * self.total:
+            x = shrunk(x)
+        return x, self.labels[order]
 
     def _order(self, epoch: int) -> Tensor:
         """The order of the training images in an epoch, drawn once and kept while the epoch lasts."""

@@ -70,6 +70,19 @@ def test_each_kind_of_run_is_measured_once():
     assert len(expected) == len(plan.runs) == 4 + 16
 
 
+def test_steps_that_are_cheaper_at_first_are_reckoned_so():
+    (small,) = make_plan({"data": "cifar10", "method": "standard", "small_first": 0.5}).runs
+    assert standard_equivalents(small.config) == pytest.approx(0.5 * 9 / 16 + 0.5)
+    late = {"dign": {"samples": 1, "start": 0.5}}
+    (both,) = make_plan(
+        {"data": "cifar10", "method": "dign", "small_first": 0.75, "settings": late, "epochs": 1, "batch_size": 500}
+    ).runs
+    cost = 0.5 * 9 / 16 + 0.25 * 2 * 9 / 16 + 0.25 * 2
+    assert standard_equivalents(both.config) == pytest.approx(cost)
+    expected = expected_of(both, Extent(50_000, 10_000, (32, 32), 10), Speed(step=1, predict=0, corrupt=0))
+    assert expected.training == pytest.approx(50_000 * cost / 2), "what is measured is a step of two passes"
+
+
 def test_a_measurement_that_fails_gives_a_sentence():
     def measure(*arguments):
         raise UserError("There is no CUDA device here.")

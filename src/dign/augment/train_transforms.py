@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from dign.augment.geometry import warp
 from dign.config import RunConfig
@@ -88,6 +89,18 @@ class TrainTransforms:
         if self.saturation:
             _blend_(x, _grey(x), factor(self.saturation))
         return x
+
+
+def shrunk(x: Tensor) -> Tensor:
+    """Images (N,3,H,W) at three quarters of their sides, in multiples of four pixels: 24x24 of 32x32.
+
+    A net that takes images of any size learns most of what there is to learn from these, in half the time.
+    """
+    return functional.interpolate(x, size=shrunk_size(*x.shape[-2:]), mode="bilinear", antialias=True)
+
+
+def shrunk_size(height: int, width: int) -> tuple[int, int]:
+    return tuple(max(4, 3 * side // 16 * 4) for side in (height, width))  # type: ignore[return-value]
 
 
 def alternating_flips(images: int, epoch: int, seed: int) -> Tensor:

@@ -12,6 +12,7 @@ from dign.errors import UserError
 from dign.grid.measure import Extent, Speed, measure_speed
 from dign.grid.plan import PlannedRun
 from dign.grid.state import Stage, State
+from dign.runs import method_of
 
 KNOWN = {"cifar10": (50_000, 10_000, 32, 10), "cifar100": (50_000, 10_000, 32, 100),
          "tiny-imagenet": (100_000, 10_000, 64, 200)}  # fmt: skip
@@ -34,10 +35,15 @@ class Expected:
 
 
 def standard_equivalents(config: RunConfig) -> float:
-    """How many Standard trainings of the same model, data and epochs a run costs."""
-    from dign.methods.make import make_method
+    """How many Standard trainings of the same model, data and epochs, on whole images, a run costs."""
+    method, moments = method_of(config), [(number + 0.5) / 200 for number in range(200)]
+    sizes = [SMALL_WORK if moment < config.small_first else 1.0 for moment in moments]
+    steps = [method.at(moment).cost.standard_steps for moment in moments]
+    return sum(size * step for size, step in zip(sizes, steps, strict=True)) / len(moments)
 
-    return make_method(config.method, config.settings, data=config.data).cost.standard_steps
+
+SMALL_WORK = (3 / 4) ** 2
+"""Of a step on images of three quarters the side."""
 
 
 def kind_of(run: PlannedRun) -> tuple[Any, ...]:
@@ -72,7 +78,9 @@ def expected_of(run: PlannedRun, extent: Extent, speed: Speed) -> Expected:
     severities = len(run.evaluation.severity)
     conditions = 1 + severities * len(run.evaluation.corruptions)
     made = 0.0 if run.evaluation.benchmark else severities * speed.corrupt
-    return Expected(shown * speed.step, extent.test * (conditions * speed.predict + made))
+    measured = method_of(run.config).at(1.0).cost.standard_steps  # earlier steps may be cheaper
+    training = shown * speed.step * standard_equivalents(run.config) / measured
+    return Expected(training, extent.test * (conditions * speed.predict + made))
 
 
 def extent_of(config: RunConfig) -> Extent:
