@@ -30,6 +30,7 @@ from dign.metrics.temperature import log_of
 from dign.models import count_parameters
 from dign.runs import Run, git_commit, now, versions
 from dign.seeds import make_generator
+from dign.winograd import use_winograd
 
 Predictor = Callable[[Tensor, torch.Generator], Tensor]
 """From images (N,3,H,W) in [0,1] and a generator to class probabilities (N,C)."""
@@ -166,6 +167,8 @@ def evaluate_run(
     """Evaluate a finished run as its method predicts; writes `results.json` and `examples.json` into its folder."""
     with team.together():
         method, model, data = run.method(), run.model(), run.data()
+    if run.config.winograd:
+        use_winograd(model)
     about = {
         "name": run.path.resolve().name,
         "method": method.key,
