@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from dign.config import RunConfig, read_toml
 from dign.grid.estimate import standard_equivalents
 from dign.grid.plan import read_plan
 from dign.report.paper import published_rows
 from dign.runs import method_of
 
 FOLDER = Path(__file__).parents[2] / "experiments"
-FILES = sorted(FOLDER.glob("*.toml"))
+ONE_RUN = FOLDER / "allout-cifar10.toml"
+FILES = sorted(set(FOLDER.glob("*.toml")) - {ONE_RUN})
 OF_THE_PAPER = [path for path in FILES if path.stem != "demo"]
 FULL_SIZE = [path for path in OF_THE_PAPER if "laptop" not in path.stem]
 PAPER_KEYS = {"dign-without-cr": "dign_wo_cr", "dign+augmix": "dign_augmix"}
@@ -29,6 +31,12 @@ def test_every_table_and_figure_has_its_files():
     assert {"table-3-cifar10", "table-3-cifar100", "sensitivity-cifar10"} <= names
     wanted = ("tables-1-and-2", "table-3", "figure-2", "sensitivity")
     assert {f"laptop-{what}-cifar10" for what in wanted} <= names
+
+
+def test_the_single_run_loads_and_opens_with_its_command():
+    config = RunConfig.from_mapping(read_toml(ONE_RUN))
+    assert (config.data, config.model, method_of(config).key) == ("cifar10", "wide_fastnet", "dign")
+    assert f"dign train experiments/{ONE_RUN.name} --out runs/" in "\n".join(header(ONE_RUN))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
