@@ -76,18 +76,14 @@ class _Convolution(torch.autograd.Function):
             products = torch.bmm(_transformed_tiles(images[part], rows, columns), kernels)
             tiles = _both_ways(of.output, products).view(4, 4, -1, rows, columns, len(weight))
             out[part] = tiles.permute(2, 3, 0, 4, 1, 5)
-        return _images(out)[:, :height, :width].permute(0, 3, 1, 2)
+        return _images(out, height, width)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
-        images, above, kernels, of = (
-            _channels_last(x),
-            _channels_last(*gradients),
-            _transformed_kernels(weight),
-            _transforms(),
-        )
+        images, kernels, of = _channels_last(x), _transformed_kernels(weight), _transforms()
+        above = _channels_last(*gradients)
         (height, width), (rows, columns) = x.shape[2:], _tiles(x)
         for_x = x.new_empty(len(x), rows, 4, columns, 4, x.shape[1]) if ctx.needs_input_grad[0] else None
         for_kernels = torch.zeros_like(kernels) if ctx.needs_input_grad[1] else None
@@ -100,7 +96,7 @@ class _Convolution(torch.autograd.Function):
             if for_x is not None:
                 for_x[part] = _overlaid(torch.bmm(products, kernels.mT), rows, columns)
         return (
-            None if for_x is None else _images(for_x)[:, :height, :width].permute(0, 3, 1, 2),
+            None if for_x is None else _images(for_x, height, width),
             None if for_kernels is None else _kernels_back(for_kernels),
         )
 
@@ -162,8 +158,9 @@ def _overlaid(transformed: Tensor, rows: int, columns: int) -> Tensor:
     return pixels[1:5, 1:5].permute(2, 3, 0, 4, 1, 5)
 
 
-def _images(tiles: Tensor) -> Tensor:
-    return tiles.flatten(3, 4).flatten(1, 2)
+def _images(tiles: Tensor, height: int, width: int) -> Tensor:
+    """Tiles (N,rows,4,columns,4,C) as images (N,C,H,W) in channels-last, without what reaches beyond them."""
+    return tiles.flatten(3, 4).flatten(1, 2)[:, :height, :width].contiguous().permute(0, 3, 1, 2)
 
 
 def _transformed_kernels(weight: Tensor) -> Tensor:
