@@ -86,10 +86,13 @@ def pid_in_records(out, name):
 
 
 def test_a_measurement_happens_in_a_process_with_the_threads_of_a_run():
-    threads, pid = LocalEngine(slots=1, threads=1).measure(threads_and_pid)
+    engine = LocalEngine(slots=1, threads=1)
+    threads, pid = engine.measure(threads_and_pid)
     assert threads == 1 and pid != os.getpid()
     with pytest.raises(RuntimeError):
-        LocalEngine(slots=1, threads=1).measure(os._exit, 3)
+        engine.measure(os._exit, 3)
+    assert engine.measure(threads_and_pid)[0] == 1, "one that died is replaced"
+    engine.close()
 
 
 def threads_and_pid():

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
@@ -52,17 +52,28 @@ class LocalEngine:
     retries: int = 2
     gpus: list[str] = field(default_factory=list)
     _children: list[_Child] = field(default_factory=list, init=False)
+    _measuring: ProcessPoolExecutor | None = field(default=None, init=False)
 
     @property
     def parallel(self) -> int:
         return self.slots
 
     def measure(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """In a process of its own, which keeps its memory as a job does: here it would stay taken while jobs run."""
-        with ProcessPoolExecutor(1, get_context("spawn")) as process:
-            return process.submit(call_as_a_job, self.threads, function, *arguments).result()
+        """In a process of its own, which keeps its memory as a job does, and ends before the first job starts."""
+        self._measuring = self._measuring or ProcessPoolExecutor(1, get_context("spawn"))
+        try:
+            return self._measuring.submit(call_as_a_job, self.threads, function, *arguments).result()
+        except BrokenExecutor:
+            self._end_measuring()
+            raise
+
+    def _end_measuring(self) -> None:
+        if self._measuring:
+            self._measuring.shutdown()
+        self._measuring = None
 
     def start(self, job: Job) -> None:
+        self._end_measuring()
         taken = {child.slot for child in self._children}
         slot = next(slot for slot in range(self.slots) if slot not in taken)
         self._children.append(self._spawn(job, slot))
@@ -128,6 +139,7 @@ class LocalEngine:
             self._collect(child, again=False)
 
     def close(self) -> None:
+        self._end_measuring()
         for child in list(self._children):  # only after an error: normally none is left
             child.process.kill()
             child.process.wait()
