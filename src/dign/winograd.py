@@ -52,14 +52,15 @@ class WinogradConv2d(nn.Conv2d):
     def _conv_forward(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         here = x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32
         if not here or torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling():
-            return super()._conv_forward(x, weight, bias)
+            plain: Tensor = super()._conv_forward(x, weight, bias)
+            return plain
         out = convolve(x, weight)
         return out if bias is None else out + bias.view(-1, 1, 1)
 
 
 def convolve(x: Tensor, weight: Tensor) -> Tensor:
     """`functional.conv2d(x, weight, padding=1)` for kernels (K,C,3,3), as a tensor in channels-last."""
-    out: Tensor = _Convolution.apply(x, weight)
+    out: Tensor = _Convolution.apply(x, weight)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -67,7 +68,7 @@ class _Convolution(torch.autograd.Function):
     """Images are (N,H,W,C) within. Transformed, tiles are (36,tiles,C), kernels (36,C,K) and outputs (36,tiles,K)."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
         images, kernels, of = _channels_last(x), _transformed_kernels(weight), _transforms()
         (height, width), (rows, columns) = x.shape[2:], _tiles(x)
