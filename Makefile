@@ -25,7 +25,7 @@ demo: $(VENV)/installed
 ## Train the best CIFAR-10 model that two and a half hours of two CPU cores give, and measure it; goes on after a stop.
 cifar10: $(VENV)/installed
 	$(BIN)/dign data fetch cifar10
-	if test -e $(CIFAR10)/run.json; then $(BIN)/dign train --resume $(CIFAR10); \
+	if test -e $(CIFAR10)/config.toml; then $(BIN)/dign train --resume $(CIFAR10); \
 	else $(BIN)/dign train experiments/allout-cifar10.toml --out $(CIFAR10); fi
 	$(BIN)/dign evaluate $(CIFAR10) --devices 2
 	$(BIN)/dign report $(CIFAR10) --out $(CIFAR10)/report.html

@@ -224,11 +224,13 @@ def test_small_images_come_first(tmp_path, monkeypatch):
 
 def test_a_net_for_one_size_refuses_small_images(tmp_path, monkeypatch):
     def build_for_one_size(*arguments, **named):
-        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 8 * 8, 10))
+        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 16 * 16, 10))
 
     monkeypatch.setattr("dign.preparing.build", build_for_one_size)
-    with pytest.raises(UserError, match="tinynet takes no smaller images than 8x8: leave small_first out"):
-        train(config(small_first=0.5), tmp_path / "run")
+    with pytest.raises(UserError, match=r"tinynet takes no smaller images than 16x16 \(.*\): leave small_first out"):
+        train(config(size=16, small_first=0.5), tmp_path / "run")
+    with pytest.raises(UserError, match="Images of 8x8 are too small to begin with smaller ones"):
+        train(config(size=8, small_first=0.5), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -39,11 +39,16 @@ def prepared(config: RunConfig, team: Team) -> tuple[DataSet, Start | None]:
 
 
 def _check_takes_small(model: nn.Module, config: RunConfig, image_size: tuple[int, int]) -> None:
+    small, size = shrunk_size(*image_size), "x".join(map(str, image_size))
+    if not all(4 <= less < side for less, side in zip(small, image_size, strict=True)):
+        raise UserError(f"Images of {size} are too small to begin with smaller ones: leave small_first out.")
     try:
-        model(torch.zeros(2, 3, *shrunk_size(*image_size)))
+        model(torch.zeros(2, 3, *small))
     except (RuntimeError, AssertionError, ValueError) as error:
-        size = "x".join(map(str, image_size))
-        raise UserError(f"{config.model} takes no smaller images than {size}: leave small_first out.") from error
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(
+            f"{config.model} takes no smaller images than {size} ({reason}): leave small_first out."
+        ) from error
 
 
 def create(config: RunConfig, out: Path | str, data: DataSet, start: Start | None, team: Team) -> None:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 # The transforms of Lavin and Gray for one dimension: of six pixels, of three weights (times 24), to four outputs.
@@ -26,16 +25,19 @@ INPUT = (
 KERNEL = ((6, 0, 0), (-4, -4, -4), (-4, 4, -4), (1, 2, 4), (1, -2, 4), (0, 0, 24))
 OUTPUT = ((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, -1, 8, -8, 1))
 
-FEWEST_CHANNELS = 48
-"""With fewer, the transforms take longer than the products that they save."""
+FEWEST_CHANNELS, MOST_CHANNELS = 48, 1024
+"""With fewer, the transforms take longer than the products that they save; with more, kernels fill the memory."""
+FEWEST_TILES = 32
+"""With fewer in a batch, it does not pay to transform the kernels."""
 AT_ONCE = 50_000
 """Tiles times channels, for each thread: enough for fast products of matrices, few enough for the caches."""
 
 
 def use_winograd(model: nn.Module) -> None:
-    """Let the model's 3x3 convolutions work this way where it is faster; parameters and their names stay.
+    """Let the model's 3x3 convolutions work this way where it pays; parameters and their names stay.
 
-    It concerns those with stride 1, padding 1 and enough channels, in float32 on a CPU; all else goes on as before.
+    It concerns those with stride 1, padding 1 and 48 to 1024 channels, for batches in float32 on a CPU; all else goes
+    on as before. Derivatives of any order are there, but not `torch.func.vmap` and `torch.func.jvp`.
     """
     for module in model.modules():
         if type(module) is nn.Conv2d and _can(module):
@@ -45,49 +47,69 @@ def use_winograd(model: nn.Module) -> None:
 def _can(layer: nn.Conv2d) -> bool:
     shape = (layer.kernel_size, layer.stride, layer.padding, layer.dilation)
     plain = layer.groups == 1 and layer.padding_mode == "zeros"
-    return plain and shape == ((3, 3), (1, 1), (1, 1), (1, 1)) and min(layer.weight.shape[:2]) >= FEWEST_CHANNELS
+    channels = layer.weight.shape[:2]
+    enough = min(channels) >= FEWEST_CHANNELS and max(channels) <= MOST_CHANNELS
+    return plain and enough and shape == ((3, 3), (1, 1), (1, 1), (1, 1))
 
 
 class WinogradConv2d(nn.Conv2d):
     def _conv_forward(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         here = x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32
-        if not here or torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling():
+        otherwise = torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling()
+        if not here or otherwise or not _pays(x, weight):
             plain: Tensor = super()._conv_forward(x, weight, bias)
             return plain
         out = convolve(x, weight)
         return out if bias is None else out + bias.view(-1, 1, 1)
 
 
+def _pays(x: Tensor, weight: Tensor) -> bool:
+    """Whether there are enough tiles, and not too much of them lies beyond the image (measured)."""
+    if x.dim() != 4 or x.shape[1] != weight.shape[1] or not x.numel():
+        return False
+    rows, columns = _tiles(x)
+    filled = x.shape[2] * x.shape[3] / (16 * rows * columns)
+    return len(x) * rows * columns >= FEWEST_TILES and filled >= 0.5 and filled * min(weight.shape[:2]) >= 40
+
+
 def convolve(x: Tensor, weight: Tensor) -> Tensor:
     """`functional.conv2d(x, weight, padding=1)` for kernels (K,C,3,3), as a tensor in channels-last."""
     out: Tensor = _Convolution.apply(x, weight)  # type: ignore[no-untyped-call]
-    return out
+    return out.permute(0, 3, 1, 2)
 
 
 class _Convolution(torch.autograd.Function):
-    """Images are (N,H,W,C) within. Transformed, tiles are (36,tiles,C), kernels (36,C,K) and outputs (36,tiles,K)."""
+    """From images (N,C,H,W) to (N,H,W,K).
+
+    Transformed, tiles are (36,tiles,C), kernels (36,C,K) and outputs (36,tiles,K).
+    """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
-        ctx.save_for_backward(x, weight)
+    def forward(x: Tensor, weight: Tensor) -> Tensor:
         images, kernels, of = _channels_last(x), _transformed_kernels(weight), _transforms()
         (height, width), (rows, columns) = x.shape[2:], _tiles(x)
-        out = x.new_empty(len(x), rows, 4, columns, 4, len(weight))
+        out = x.new_empty(len(x), 4 * rows, 4 * columns, len(weight))
         for part in _parts(x, weight):
             products = torch.bmm(_transformed_tiles(images[part], rows, columns), kernels)
             tiles = _both_ways(of.output, products).view(4, 4, -1, rows, columns, len(weight))
-            out[part] = tiles.permute(2, 3, 0, 4, 1, 5)
-        return _images(out, height, width)
+            _write(out[part], tiles)
+        return _cropped(out, height, width)
 
     @staticmethod
-    @once_differentiable
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
-        images, kernels, of = _channels_last(x), _transformed_kernels(weight), _transforms()
-        above = _channels_last(*gradients)
+        (above,) = gradients
+        wanted = ctx.needs_input_grad
+        if torch.is_grad_enabled():  # somebody will differentiate this once more
+            return _differentiable_backward(above.permute(0, 3, 1, 2), x, weight, wanted)
+        above, images, kernels, of = above.contiguous(), _channels_last(x), _transformed_kernels(weight), _transforms()
         (height, width), (rows, columns) = x.shape[2:], _tiles(x)
-        for_x = x.new_empty(len(x), rows, 4, columns, 4, x.shape[1]) if ctx.needs_input_grad[0] else None
-        for_kernels = torch.zeros_like(kernels) if ctx.needs_input_grad[1] else None
+        for_x = x.new_empty(len(x), 4 * rows, 4 * columns, x.shape[1]) if wanted[0] else None
+        for_kernels = torch.zeros_like(kernels) if wanted[1] else None
         for part in _parts(x, weight):
             tiles = functional.pad(above[part], (0, 0, 0, 4 * columns - width, 0, 4 * rows - height))
             tiles = tiles.view(-1, rows, 4, columns, 4, len(weight)).permute(2, 4, 0, 1, 3, 5)
@@ -95,11 +117,21 @@ class _Convolution(torch.autograd.Function):
             if for_kernels is not None:
                 for_kernels.baddbmm_(_transformed_tiles(images[part], rows, columns).mT, products)
             if for_x is not None:
-                for_x[part] = _overlaid(torch.bmm(products, kernels.mT), rows, columns)
+                _write(for_x[part], _overlaid(torch.bmm(products, kernels.mT), rows, columns))
         return (
-            None if for_x is None else _images(for_x, height, width),
+            None if for_x is None else _cropped(for_x, height, width).permute(0, 3, 1, 2),
             None if for_kernels is None else _kernels_back(for_kernels),
         )
+
+
+def _differentiable_backward(
+    above: Tensor, x: Tensor, weight: Tensor, wanted: tuple[bool, bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    ones = (1, 1)
+    for_x, for_weight, _ = torch.ops.aten.convolution_backward(
+        above, x, weight, None, ones, ones, ones, False, (0, 0), 1, (*wanted, False)
+    )
+    return for_x, for_weight
 
 
 class _Transforms(NamedTuple):
@@ -112,7 +144,7 @@ class _Transforms(NamedTuple):
 
 @cache
 def _transforms() -> _Transforms:
-    matrices = [torch.tensor(rows, dtype=torch.float64) for rows in (INPUT, KERNEL, OUTPUT)]
+    matrices = [torch.tensor(rows, dtype=torch.float64, device="cpu") for rows in (INPUT, KERNEL, OUTPUT)]
     matrices[1] /= 24
     return _Transforms(*(matrix.float() for matrix in matrices))
 
@@ -156,12 +188,19 @@ def _overlaid(transformed: Tensor, rows: int, columns: int) -> Tensor:
     pixels[1, :, :, 1:] += pixels[5, :, :, :-1]
     pixels[:, 4, :, :, :-1] += pixels[:, 0, :, :, 1:]
     pixels[:, 1, :, :, 1:] += pixels[:, 5, :, :, :-1]
-    return pixels[1:5, 1:5].permute(2, 3, 0, 4, 1, 5)
+    return pixels[1:5, 1:5]
 
 
-def _images(tiles: Tensor, height: int, width: int) -> Tensor:
-    """Tiles (N,rows,4,columns,4,C) as images (N,C,H,W) in channels-last, without what reaches beyond them."""
-    return tiles.flatten(3, 4).flatten(1, 2)[:, :height, :width].contiguous().permute(0, 3, 1, 2)
+def _write(images: Tensor, tiles: Tensor) -> None:
+    """Tiles (4,4,N,rows,columns,C) to their places in images (N,H,W,C)."""
+    _, _, n, rows, columns, channels = tiles.shape
+    images.view(n, rows, 4, columns, 4, channels).copy_(tiles.permute(2, 3, 0, 4, 1, 5))
+
+
+def _cropped(images: Tensor, height: int, width: int) -> Tensor:
+    """Images (N,H,W,C) without what tiles reach beyond them; a tensor of its own, never a view."""
+    whole = images.shape[1:3] == (height, width)
+    return images if whole else images[:, :height, :width].contiguous()
 
 
 def _transformed_kernels(weight: Tensor) -> Tensor:

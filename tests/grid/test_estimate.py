@@ -13,6 +13,7 @@ from dign.grid.estimate import (
     makespan,
     standard_equivalents,
     time_left,
+    work_done,
 )
 from dign.grid.measure import Extent, Speed, measure_speed, seconds_per_image
 from dign.grid.plan import make_plan
@@ -81,6 +82,10 @@ def test_steps_that_are_cheaper_at_first_are_reckoned_so():
     assert standard_equivalents(both.config) == pytest.approx(cost)
     expected = expected_of(both, Extent(50_000, 10_000, (32, 32), 10), Speed(step=1, predict=0, corrupt=0))
     assert expected.training == pytest.approx(50_000 * cost / 2), "what is measured is a step of two passes"
+    assert work_done(both.config, 0.5) == pytest.approx(0.5 * 9 / 16 / cost), "the first half is the cheaper one"
+    assert (work_done(both.config, 0), work_done(both.config, 1)) == (0, 1)
+    left = time_left([both], {both.name: State(Stage.BEGUN)}, {both.name: 0.5}, {both.name: expected}, 1)
+    assert left == pytest.approx(50_000 * (cost - 0.5 * 9 / 16) / 2)
 
 
 def test_a_measurement_that_fails_gives_a_sentence():
@@ -100,6 +105,12 @@ def test_time_per_image_is_found_with_growing_batches():
 
     assert seconds_per_image(sleep, lambda count: _Batch(count), 500) == pytest.approx(0.02, rel=0.5)
     assert seen == [2, 2, 4, 8, 16]
+
+
+def test_what_a_step_takes_whatever_its_images_is_spread_over_the_batch(monkeypatch):
+    monkeypatch.setattr("dign.grid.measure._seconds", lambda action, images: 0.5 + 0.01 * len(images))
+    assert seconds_per_image(lambda images: None, _Batch, 500) == pytest.approx(0.01 + 0.5 / 500)
+    assert seconds_per_image(lambda images: None, _Batch, 2) == pytest.approx(0.01 + 0.5 / 2)
 
 
 class _Batch:

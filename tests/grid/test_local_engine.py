@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from dign.cli import main
+from dign.errors import UserError
 from dign.grid.engines.local import LocalEngine, share_out
 from dign.grid.job import DONE, FAILED, Job, perform
 from dign.runs import load_run
@@ -89,7 +90,7 @@ def test_a_measurement_happens_in_a_process_with_the_threads_of_a_run():
     engine = LocalEngine(slots=1, threads=1)
     threads, pid = engine.measure(threads_and_pid)
     assert threads == 1 and pid != os.getpid()
-    with pytest.raises(RuntimeError):
+    with pytest.raises(UserError, match="process that measured it died"):
         engine.measure(os._exit, 3)
     assert engine.measure(threads_and_pid)[0] == 1, "one that died is replaced"
     engine.close()
@@ -97,6 +98,32 @@ def test_a_measurement_happens_in_a_process_with_the_threads_of_a_run():
 
 def threads_and_pid():
     return torch.get_num_threads(), os.getpid()
+
+
+def test_a_killed_grid_leaves_no_measuring_process_behind(tmp_path):
+    here, program = (
+        str(Path(__file__).parent),
+        (
+            "import os, sys\nfrom dign.grid.engines.local import LocalEngine\n"
+            "if __name__ == '__main__':\n"
+            "    print(LocalEngine(slots=1, threads=1).measure(os.getpid), flush=True)\n    os.kill(os.getpid(), 9)\n"
+        ),
+    )
+    (tmp_path / "grid.py").write_text(program)
+    done = subprocess.run([sys.executable, str(tmp_path / "grid.py")], capture_output=True, text=True, cwd=here)
+    child = int(done.stdout)
+    deadline = time.monotonic() + 10
+    while _alive(child) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _alive(child)
+
+
+def _alive(pid):
+    """Whether the process is there and is more than the entry that a dead one leaves."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_a_worker_that_always_dies_fails_with_a_sentence(small, tmp_path, monkeypatch):

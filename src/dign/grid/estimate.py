@@ -27,7 +27,7 @@ class Expected:
     evaluation: float
 
     def left(self, stage: Stage, fraction: float) -> float:
-        """What is left of a run at this stage, of whose training `fraction` is done."""
+        """What is left of a run at this stage, of whose training's work `fraction` is done."""
         if stage is Stage.DONE:
             return 0.0
         training = 0.0 if stage is Stage.TRAINED else self.training * (1 - fraction)
@@ -36,14 +36,25 @@ class Expected:
 
 def standard_equivalents(config: RunConfig) -> float:
     """How many Standard trainings of the same model, data and epochs, on whole images, a run costs."""
+    work = _work(config)
+    return sum(work) / len(work)
+
+
+def work_done(config: RunConfig, fraction: float) -> float:
+    """The share of the work that is done after a fraction of the steps: the first ones may be cheaper."""
+    work = _work(config)
+    return sum(work[: round(fraction * len(work))]) / sum(work)
+
+
+def _work(config: RunConfig) -> list[float]:
+    """What a step costs, in Standard steps, at moments that are evenly spread over training."""
     method, moments = method_of(config), [(number + 0.5) / 200 for number in range(200)]
     sizes = [SMALL_WORK if moment < config.small_first else 1.0 for moment in moments]
-    steps = [method.at(moment).cost.standard_steps for moment in moments]
-    return sum(size * step for size, step in zip(sizes, steps, strict=True)) / len(moments)
+    return [method.at(moment).cost.standard_steps * size for moment, size in zip(moments, sizes, strict=True)]
 
 
 SMALL_WORK = (3 / 4) ** 2
-"""Of a step on images of three quarters the side."""
+"""Of a step on images of about three quarters the side."""
 
 
 def kind_of(run: PlannedRun) -> tuple[Any, ...]:
@@ -118,5 +129,6 @@ def time_left(
         known = expected[run.name]
         if isinstance(known, str):
             return None
-        left.append(known.left(states[run.name].stage, fractions.get(run.name, 0.0)))
+        done = work_done(run.config, fractions.get(run.name, 0.0))
+        left.append(known.left(states[run.name].stage, done))
     return makespan(left, parallel)

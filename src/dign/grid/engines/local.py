@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from typing import Any, BinaryIO
 
+from dign.errors import UserError
 from dign.grid.engines import call_as_a_job, died
 from dign.grid.job import FAILED, INTERRUPTED, Job, Outcome
 from dign.grid.store import open_store
@@ -60,12 +64,12 @@ class LocalEngine:
 
     def measure(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """In a process of its own, which keeps its memory as a job does, and ends before the first job starts."""
-        self._measuring = self._measuring or ProcessPoolExecutor(1, get_context("spawn"))
+        self._measuring = self._measuring or ProcessPoolExecutor(1, get_context("spawn"), _end_with_parent)
         try:
             return self._measuring.submit(call_as_a_job, self.threads, function, *arguments).result()
-        except BrokenExecutor:
+        except BrokenExecutor as error:
             self._end_measuring()
-            raise
+            raise UserError("The process that measured it died, perhaps out of memory.") from error
 
     def _end_measuring(self) -> None:
         if self._measuring:
@@ -144,6 +148,19 @@ class LocalEngine:
             child.process.kill()
             child.process.wait()
             self._collect(child, again=False)
+
+
+def _end_with_parent() -> None:
+    """Let this process end when the grid does, however that ends; Ctrl-C is for the grid."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    assert parent is not None  # it was spawned
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def visible_gpus(device: str) -> list[str]:
