@@ -20,12 +20,14 @@ __all__ = [
     "divergences",
     "evaluate",
     "landscape",
+    "memory",
     "methods",
     "metrics",
     "models",
     "predict",
     "runs",
     "train",
+    "winograd",
 ]
 
 
