@@ -11,20 +11,17 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
+from memory import set_up
 from turns import take_turns_in_processes
 
-from dign.memory import reuse_memory
 from dign.methods import Standard
-from dign.models import build
 from dign.winograd import use_winograd
 
 
 def training(name: str, batch: int, *, winograd: bool) -> Callable[[], object]:
-    reuse_memory()
-    model = build(name, classes=10, image_size=(32, 32)).to(memory_format=torch.channels_last)
+    model, x = set_up(name, batch, reuse=True)
     if winograd:
         use_winograd(model)
-    x = torch.rand(batch, 3, 32, 32).to(memory_format=torch.channels_last)
     y = torch.randint(10, (batch,))
     return lambda: Standard()(model, x, y).loss.backward()
 

@@ -24,6 +24,11 @@ class SaidElsewhere(UserError):
     """A mistake about which another process tells the person: this one just ends."""
 
 
+def reason_of(error: BaseException) -> str:
+    """The first line of what an error says, or what kind of error it is."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
     """The error for a name that is not in a registry: it names the nearest known one and lists all."""
     choices = sorted(set(known))

@@ -11,7 +11,7 @@ from torch import nn
 
 from dign.checkpoints import load_weights, save_weights
 from dign.classifier import Classifier
-from dign.errors import UserError
+from dign.errors import UserError, reason_of
 from dign.hub_files import CONFIG, WEIGHTS, read_hub_config
 from dign.methods.base import Method
 from dign.methods.make import make_method, settings_of
@@ -125,7 +125,7 @@ def _push(folder: Path, repository: str) -> None:
         api.create_repo(repository, exist_ok=True)
         api.upload_folder(repo_id=repository, folder_path=folder)
     except (HfHubHTTPError, LocalTokenNotFoundError, OSError, ValueError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reason = reason_of(error)
         raise UserError(f"{folder} was saved, but not uploaded to {repository}: {reason}") from error
 
 

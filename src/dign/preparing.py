@@ -12,7 +12,7 @@ from dign.augment.train_transforms import shrunk_size
 from dign.config import RunConfig
 from dign.data.base import DataSet
 from dign.distributed import Team
-from dign.errors import UserError
+from dign.errors import UserError, reason_of
 from dign.finetune import Start, freeze, starting_weights
 from dign.launching import torchrun_job
 from dign.models import build, channel_statistics
@@ -45,7 +45,7 @@ def _check_takes_small(model: nn.Module, config: RunConfig, image_size: tuple[in
     try:
         model(torch.zeros(2, 3, *small))
     except (RuntimeError, AssertionError, ValueError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reason = reason_of(error)
         raise UserError(
             f"{config.model} takes no smaller images than {size} ({reason}): leave small_first out."
         ) from error

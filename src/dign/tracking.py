@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from dign.errors import UserError
+from dign.errors import UserError, reason_of
 from dign.files import read_json, write_json
 
 
@@ -116,7 +116,7 @@ def make_tracker(name: str, folder: Path, first: int, settings: Mapping[str, Any
     try:
         return kind(folder, first, settings)
     except Exception as error:  # an address that is wrong, a server that is down, an account that is missing, ...
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        reason = reason_of(error).rstrip(".")
         raise UserError(
             f"--track {name} could not begin ({reason}): mend that, then go on with `dign train --resume {folder}`."
         ) from error

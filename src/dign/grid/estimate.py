@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dign.config import RunConfig
-from dign.errors import UserError
+from dign.errors import UserError, reason_of
 from dign.grid.measure import Extent, Speed, measure_speed
 from dign.grid.plan import PlannedRun
 from dign.grid.state import Stage, State
@@ -78,7 +78,7 @@ def expected_times(
                 speed = measure(measure_speed, run.config, extent, run.evaluation.corruptions, run.evaluation.profile)
                 by_kind[kind] = expected_of(run, extent, speed)
             except (UserError, RuntimeError, OSError) as error:
-                by_kind[kind] = (str(error).strip().splitlines() or [type(error).__name__])[0]
+                by_kind[kind] = reason_of(error)
         expected[run.name] = by_kind[kind]
     return expected
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from dign.errors import UserError
+from dign.errors import UserError, reason_of
 from dign.grid.engines import call_as_a_job, died
 from dign.grid.job import FAILED, INTERRUPTED, Job, Outcome, perform
 from dign.memory import reuse_memory
@@ -108,6 +108,6 @@ def _connect(address: str | None) -> Any:
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", **options)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reason = reason_of(error)
         raise UserError(f"No connection to the Ray cluster '{address}': {reason}") from error
     return ray
