@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from dign.errors import UserError
 from dign.files import parse_json, read_limited, write_text
@@ -17,7 +18,11 @@ from dign.tracking import Tracker
 
 
 class Monitor:
-    """Follows a run from step `first` of `total`. Without a terminal, one line per validation replaces the bar."""
+    """Follows a run from step `first` of `total`. Without a terminal, one line per validation replaces the bar.
+
+    `work` says what share of the work is done after a fraction of the steps: the bar and the time left go by it, since
+    a run's first steps may be the cheaper ones.
+    """
 
     def __init__(
         self,
@@ -28,6 +33,7 @@ class Monitor:
         images_per_step: int,
         title: str,
         quiet: bool,
+        work: Callable[[float], float] = lambda fraction: fraction,
         tracker: Tracker | None = None,
     ) -> None:
         self.total = total
@@ -36,15 +42,17 @@ class Monitor:
         self._progress = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=24),
-            MofNCompleteColumn(),
+            TextColumn("[green]{task.fields[steps]}"),
             TextColumn("{task.fields[news]}"),
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
             console=self._console,
             disable=quiet or not self._console.is_terminal,
+            speed_estimate_period=600,  # seconds: records of a large model may come minutes apart
         )
-        self._task = self._progress.add_task(title, total=total, completed=first, news="")
+        self._work = work
+        self._task = self._progress.add_task(title, total=1.0, **self._reached(first), news="")
         self._path = folder / "metrics.jsonl"
         _drop_records_from(self._path, first)
         self._file = open(self._path, "a", encoding="utf-8")  # noqa: SIM115 (closed in __exit__)
@@ -72,7 +80,7 @@ class Monitor:
             {"step": step, "epoch": epoch, "loss": loss, "terms": terms, "lr": lr, "images_per_second": round(speed, 1)}
         )
         parts = " ".join(f"{name} {value:.3f}" for name, value in terms.items())
-        self._progress.update(self._task, completed=step, news=f"{parts}  {speed:.0f} images/s")
+        self._progress.update(self._task, **self._reached(step), news=f"{parts}  {speed:.0f} images/s")
 
     def validated(self, step: int, epoch: int, scores: dict[str, float]) -> None:
         self._write({"step": step, "epoch": epoch, "validation": scores})
@@ -85,6 +93,9 @@ class Monitor:
 
     def say(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def _reached(self, step: int) -> dict[str, Any]:
+        return {"completed": self._work(step / self.total), "steps": f"{step}/{self.total}"}
 
     def _write(self, record: dict[str, Any]) -> None:
         self._file.write(json.dumps(record) + "\n")

@@ -6,6 +6,7 @@ import math
 import time
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ from dign.synchronised import Statistics, synchronise
 from dign.tracking import make_tracker
 from dign.validation import validate
 from dign.winograd import use_winograd
+from dign.work import work_done
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -199,6 +201,7 @@ class _Training:
             images_per_step=self.batch_size,
             title=f"{self.method.title} {self.config.model}",
             quiet=quiet,
+            work=partial(work_done, self.config),
             tracker=make_tracker(self.config.track, self.run.path, first, self._tracked_settings()),
         )
 

@@ -96,6 +96,13 @@ def test_a_toml_file_describes_a_run_and_options_win(tmp_path):
     assert config.settings["dign"] == {"weight": 3, "samples": "5", "sigma_max": "0.4"}
 
 
+def test_the_options_of_a_method_may_stand_before_the_data():
+    after = resolve({"data": "digits"}, ["--sigma-max", "0.4", "--weight=2"])
+    assert after.settings["dign"] == {"sigma_max": "0.4", "weight": "2"}
+    assert resolve({"data": "--sigma-max"}, ["0.4", "digits", "--weight=2"]) == after
+    assert resolve({"data": "--sigma-max"}, ["0.4", "--weight=2", "digits"]) == after
+
+
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
@@ -113,12 +120,17 @@ def test_a_toml_file_describes_a_run_and_options_win(tmp_path):
         (["train", "digits", "--samples", "many"], "dign.samples must be a whole number"),
         (["train", "digits", "--weight"], "needs a value"),
         (["train", "digits", "and", "more"], "one argument too many"),
+        (["train", "--weight", "1", "digits", "more"], "'more' is one argument too many"),
+        (["train", "--data", "digits"], "named without --data: `dign train digits`"),
+        (["train", "--epoch", "3"], "did you mean --epochs?"),
+        (["train", "--weight", "1"], "Which data?"),
         (["train", "digits", "--epochs", "0"], "epochs must be at least 1"),
         (["train", "digits", "--device", "cuda:7"], "CUDA"),
         (["train", "digits", "--device", "abacus"], "There is no device called 'abacus'"),
         (["train", "nowhere.toml"], "Cannot read the configuration file"),
         (["train", "--resume", "nowhere"], "not a run folder"),
         (["train", "--resume", "nowhere", "--lr", "1"], "drop --lr"),
+        (["train", "digits", "--resume", "nowhere"], "drop digits"),
         (["evaluate", "nowhere"], "not a run folder"),
         (["evaluate", "nowhere", "--only", "nois"], "Did you mean 'noise'"),
         (["evaluate", "nowhere", "--severity", "0-6"], "not severities"),

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from dign.config import RunConfig, read_toml
-from dign.grid.estimate import standard_equivalents
 from dign.grid.plan import read_plan
 from dign.report.paper import published_rows
 from dign.runs import method_of
+from dign.work import standard_equivalents
 
 FOLDER = Path(__file__).parents[2] / "experiments"
 ONE_RUN = FOLDER / "allout-cifar10.toml"

@@ -73,21 +73,27 @@ class GroupedCommand(click.Command):
                 formatter.write_dl(records)
 
 
-def parse_method_options(words: list[str]) -> dict[str, str]:
-    """What the command does not know itself, `--sigma-max 0.1` or `--dign.weight=1`, as names and values."""
+def parse_words(words: list[str]) -> tuple[str | None, dict[str, str]]:
+    """The data's name, and what the command does not know itself, `--sigma-max 0.1` or `--dign.weight=1`, by name."""
+    data: str | None = None
     parsed: dict[str, str] = {}
     rest = list(words)
     while rest:
         word = rest.pop(0)
         if not word.startswith("--") or len(word) < 3:
-            raise UserError(f"'{word}' is one argument too many: see `dign train --help`.")
+            if data:
+                raise UserError(f"'{word}' is one argument too many: see `dign train --help`.")
+            data = word
+            continue
         name, equals, value = word[2:].partition("=")
         if not equals:
             if not rest or rest[0].startswith("--"):
                 raise UserError(f"{word} needs a value, or is not an option: see `dign train --help`.")
             value = rest.pop(0)
+        if name == "data":
+            raise UserError(f"The data is named without --data: `dign train {value}`.")
         parsed[name.replace("-", "_") if "." not in name else _dotted(name)] = value
-    return parsed
+    return data, parsed
 
 
 def _dotted(name: str) -> str:

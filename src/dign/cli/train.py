@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dign.cli.options import GroupedCommand, config_options, parse_method_options
+from dign.cli.options import GroupedCommand, config_options, parse_words
 from dign.config import PRESETS, RunConfig, read_toml
 from dign.data.names import FOLDER_DESCRIPTION, FOLDER_PREFIX
 from dign.data.names import NAMES as DATA
@@ -47,7 +47,8 @@ def run_command(**options: Any) -> None:
     given = {key: value for key, value in options.items() if value is not None}
     processes = {key: given.pop(key) for key in ("devices", "nodes") if resume and key in given}
     if resume:
-        extra = [f"--{key.replace('_', '-')}" for key in given] + ctx.args
+        words = [given.pop("data")] if "data" in given else []
+        extra = [f"--{key.replace('_', '-')}" for key in given] + words + ctx.args
         if extra:
             raise UserError(f"--resume goes on with the run's own configuration: drop {extra[0]}.")
     config = None if resume else resolve(given, ctx.args)
@@ -68,14 +69,19 @@ def run_command(**options: Any) -> None:
         click.echo(f"Trained: {run.path}. Next: dign evaluate {run.path}", err=True)
 
 
-def resolve(given: dict[str, Any], method_words: list[str]) -> RunConfig:
-    """The configuration that the preset, the TOML file, the options and the method's options make together."""
+def resolve(given: dict[str, Any], words: list[str]) -> RunConfig:
+    """The configuration that the preset, the TOML file, the options and the method's options make together.
+
+    Where a method's options stand before the data, the command took the first of them for the data's name.
+    """
     given = dict(given)
+    data, method_options = parse_words([given.pop("data"), *words] if "data" in given else words)
+    if data:
+        given["data"] = data
     values: dict[str, Any] = {}
     if str(given.get("data", "")).endswith(".toml"):
         values = read_toml(given.pop("data"))
     values |= given
-    method_options = parse_method_options(method_words)
     if method_options:
         from dign.methods.make import assign_options
 

@@ -13,6 +13,7 @@ from dign.grid.measure import Extent, Speed, measure_speed
 from dign.grid.plan import PlannedRun
 from dign.grid.state import Stage, State
 from dign.runs import method_of
+from dign.work import standard_equivalents, work_done
 
 KNOWN = {"cifar10": (50_000, 10_000, 32, 10), "cifar100": (50_000, 10_000, 32, 100),
          "tiny-imagenet": (100_000, 10_000, 64, 200)}  # fmt: skip
@@ -32,29 +33,6 @@ class Expected:
             return 0.0
         training = 0.0 if stage is Stage.TRAINED else self.training * (1 - fraction)
         return training + self.evaluation
-
-
-def standard_equivalents(config: RunConfig) -> float:
-    """How many Standard trainings of the same model, data and epochs, on whole images, a run costs."""
-    work = _work(config)
-    return sum(work) / len(work)
-
-
-def work_done(config: RunConfig, fraction: float) -> float:
-    """The share of the work that is done after a fraction of the steps: the first ones may be cheaper."""
-    work = _work(config)
-    return sum(work[: round(fraction * len(work))]) / sum(work)
-
-
-def _work(config: RunConfig) -> list[float]:
-    """What a step costs, in Standard steps, at moments that are evenly spread over training."""
-    method, moments = method_of(config), [(number + 0.5) / 200 for number in range(200)]
-    sizes = [SMALL_WORK if moment < config.small_first else 1.0 for moment in moments]
-    return [method.at(moment).cost.standard_steps * size for moment, size in zip(moments, sizes, strict=True)]
-
-
-SMALL_WORK = (3 / 4) ** 2
-"""Of a step on images of about three quarters the side."""
 
 
 def kind_of(run: PlannedRun) -> tuple[Any, ...]:

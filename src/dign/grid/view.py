@@ -14,11 +14,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from dign.grid.estimate import Expected, standard_equivalents, time_left
+from dign.grid.estimate import Expected, time_left
 from dign.grid.job import DONE, Outcome
 from dign.grid.plan import Plan, PlannedRun
 from dign.grid.state import Stage, State
 from dign.grid.store import LocalStore, Store
+from dign.work import standard_equivalents, work_done
 
 STAGES = {Stage.NEW: "to run", Stage.BEGUN: "to go on", Stage.TRAINED: "to evaluate", Stage.DONE: "done"}
 REDRAW = {True: 0.5, False: 10.0}
@@ -80,8 +81,9 @@ def plan_summary(
     text = f"{_runs(len(plan.runs))}, {len(plan.runs) - len(left)} done. "
     if not left:
         return text + "Nothing is left to do."
-    costs = [standard_equivalents(run.config) * (1 - fractions.get(run.name, 0.0)) for run in training]
-    text += f"Left: {_runs(len(left))}, {sum(costs):.1f} Standard-equivalents; {parallel} at once"
+    shares = [1 - work_done(run.config, fractions.get(run.name, 0.0)) for run in training]
+    cost = sum(standard_equivalents(run.config) * share for run, share in zip(training, shares, strict=True))
+    text += f"Left: {_runs(len(left))}, {cost:.1f} Standard-equivalents; {parallel} at once"
     text += f" with {threads} thread{'s' if threads > 1 else ''} each"
     if not expected:
         return text + "."
