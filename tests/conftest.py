@@ -1,4 +1,4 @@
-"""One thread per test process, since the tensors are tiny and the processes share the cores; and the command line."""
+"""One thread per test process, since the tensors are tiny and the processes share the cores; a cache of their own."""
 
 import os
 
@@ -8,6 +8,12 @@ import pytest
 import torch
 
 torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch, tmp_path_factory):
+    """Tests leave nothing in the user's cache, and find nothing there."""
+    monkeypatch.setenv("DIGN_DATA", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
 @pytest.fixture
