@@ -7,6 +7,7 @@ from PIL import Image
 
 from dign.config import RunConfig
 from dign.data.base import DataSet, Split
+from dign.errors import UserError
 from dign.own_images import advice
 from dign.runs import load_run, method_of
 from dign.train import train
@@ -77,3 +78,19 @@ def test_a_run_says_it_and_keeps_it(tmp_path, monkeypatch, capsys):
     assert len(run.info["notes"]) == 3 and run.config.settings["dign"]["sigma_max"] == pytest.approx(0.3)
     train(settings, tmp_path / "quiet", quiet=True)
     assert capsys.readouterr().err == ""
+
+
+def test_a_run_finds_its_folder_from_elsewhere_and_notices_other_classes(tmp_path, monkeypatch):
+    home, elsewhere = tmp_path / "home", tmp_path / "else where"
+    photographs(home / "photos", {"cat": 6, "dog": 6})
+    elsewhere.mkdir()
+    monkeypatch.chdir(home)
+    train(config("folder:photos", size=40, preset="laptop", model="tinynet", epochs=1), "run", quiet=True)
+    monkeypatch.chdir(elsewhere)
+    assert load_run(home / "run").data().classes == ("cat", "dog")
+    home.rename(tmp_path / "moved")
+    monkeypatch.chdir(tmp_path / "moved")
+    assert load_run("run").data().classes == ("cat", "dog"), "by its name, where it is no longer where it was"
+    (tmp_path / "moved" / "photos" / "cat").rename(tmp_path / "moved" / "photos" / "zebra")
+    with pytest.raises(UserError, match="was trained on the classes cat, dog, but folder:photos now has dog, zebra"):
+        load_run("run").data()

@@ -239,3 +239,24 @@ def test_compiling_without_a_compiler_is_one_sentence_and_leaves_nothing(tmp_pat
     with pytest.raises(UserError, match="compiler 'no-such-compiler' for --compile"):
         train(config(compile=True, device="cpu"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"size": 1}, "tinynet cannot be trained with 128 images of 1x1 at once"),
+        ({"model": "densenet121", "size": 4, "method": "standard"}, "cannot be trained with 128 images of 4x4 at once"),
+        ({"model": "resnet18", "batch_size": 1, "method": "standard"}, "with 1 image of 8x8 at once .*--batch-size"),
+        ({"keep": "best", "validation": 0}, "keep = best chooses by validation images, and there are none"),
+    ],
+)
+def test_what_cannot_be_trained_is_said_before_anything_is_written(tmp_path, changes, sentence):
+    with pytest.raises(UserError, match=sentence):
+        train(config(**{"batch_size": 128, "size": 8, **changes}), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_one_image_at_a_time_can_be_trained_where_its_views_pass_together(tmp_path, monkeypatch):
+    monkeypatch.setattr("dign.train.steps_per_epoch", lambda config, data: 2)
+    run = train(config(model="resnet18", batch_size=1, size=8, method="dign", epochs=1, validation=0), tmp_path / "run")
+    assert run.finished

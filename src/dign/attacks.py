@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dign.draws import normal_like, uniform
-from dign.errors import UserError, check_at_least, unknown_name
+from dign.errors import check_at_least, check_whole, unknown_name
 from dign.frozen import frozen
 
 Objective = Callable[[Tensor], Tensor]
@@ -84,11 +84,9 @@ class PGDSettings:
 
     def __post_init__(self) -> None:
         check_at_least(0, radius=self.radius)
-        check_at_least(1, steps=self.steps)
+        check_whole(1, steps=self.steps)
         if self.step_size is not None:
             check_at_least(0, step_size=self.step_size)
-        if int(self.steps) != self.steps:
-            raise UserError(f"steps must be a whole number, not {self.steps!r}.")
         for kind, name, known in (("norm", self.norm, NORMS), ("start", self.start, STARTS)):
             if name not in known:
                 raise unknown_name(kind, name, known)

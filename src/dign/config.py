@@ -110,6 +110,8 @@ class RunConfig:
             value = coerce(getattr(self, spec.name), hints[spec.name], spec.name)
             object.__setattr__(self, spec.name, value)
             check(spec.name, value, spec.metadata["choices"], spec.metadata["least"])
+        if not isinstance(self.settings, dict) or not all(isinstance(table, dict) for table in self.settings.values()):
+            raise UserError("settings must hold a table for each method that it names, as in [settings.dign].")
         if self.freeze and not self.init:
             raise UserError("freeze keeps weights as init brought them: give init as well.")
         if self.validation >= 1:
@@ -265,6 +267,8 @@ def coerce(value: Any, kind: Any, name: str) -> Any:
         return None if value is None or value == "none" else coerce(value, options[0], name)
     if getattr(kind, "__origin__", None) is tuple:
         items = value.split(",") if isinstance(value, str) else value
+        if not isinstance(items, list | tuple):
+            raise UserError(f"{name} must be a list, not {value!r}.")
         return tuple(coerce(item, options[0], name) for item in items)
     words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
     if kind is bool and isinstance(value, str) and value.lower() in words:

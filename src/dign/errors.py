@@ -1,7 +1,9 @@
 """What a person did wrong, said in one sentence."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from pathlib import Path
+from shlex import quote
 
 
 class UserError(ValueError):
@@ -41,6 +43,23 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that a person may have meant; None where none is like it."""
     near = get_close_matches(str(name), list(map(str, known)), n=1)
     return near[0] if near else None
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """The first few of many names."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def to_type(path: Path | str) -> str:
+    """A path as it is typed in a command: in quotes where it has spaces or the like."""
+    return quote(str(path))
+
+
+def check_whole(minimum: int, **values: int) -> None:
+    """Raise a `UserError` that names the first value which is not a whole number of at least `minimum`."""
+    for name, value in values.items():
+        if type(value) is not int or value < minimum:
+            raise UserError(f"{name} must be a whole number of at least {minimum}, not {value!r}.")
 
 
 def check_at_least(minimum: float, **values: float) -> None:

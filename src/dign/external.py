@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 from dign.checkpoints import load_weights
 from dign.classifier import open_classifier
 from dign.data.base import DataSet
-from dign.errors import UserError
+from dign.errors import UserError, listed
 from dign.evaluate import Subject
 from dign.hub_files import HUB_PREFIX, hub_folder, read_hub_config
 from dign.methods import Standard
@@ -95,7 +94,7 @@ def _hub_subject(entry: str, data: DataSet, label: str | None) -> Subject:
     classifier = open_classifier(entry)
     if classifier.classes != list(data.classes):
         raise UserError(
-            f"{entry} knows the classes {_listed(classifier.classes)}, but {data.name} has {_listed(data.classes)}."
+            f"{entry} knows the classes {listed(classifier.classes)}, but {data.name} has {listed(data.classes)}."
         )
     if classifier.image_size != data.image_size:
         height, width = classifier.image_size
@@ -111,10 +110,6 @@ def _hub_subject(entry: str, data: DataSet, label: str | None) -> Subject:
         "parameters": count_parameters(classifier.model),
     }
     return Subject(classifier.model, classifier.method.predict, about)
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 @torch.no_grad()

@@ -24,18 +24,49 @@ from dign.tracking import check_tracker
 
 def prepared(config: RunConfig, team: Team) -> tuple[DataSet, Start | None]:
     """The data, and the weights to start from where there are any; what is wrong with the configuration is said."""
-    method_of(config)
+    first = method_of(config).at(0.0)
     check_tracker(config.track)
     data = load_data(config)
+    if config.keep == "best" and not len(data.validation):
+        raise UserError("keep = best chooses by validation images, and there are none: set validation, or keep = last.")
     team.check_divides(batch_size_of(config, data))
     with torch.device("meta"):
         model = build(config.model, classes=len(data.classes), image_size=data.image_size)
-        if config.small_first:
-            _check_takes_small(model, config, data.image_size)
+    if config.small_first:
+        _check_takes_small(model, config, data.image_size)
+    images = batch_size_of(config, data) // team.count
+    if first.together and first.cost.forward > 1:
+        images = max(images, 2)  # several views of an image pass together, and batch norm is content with two
+    _check_takes(model, config, data, images)
     freeze(model, config.freeze)
     if config.sync_batch_norm:
         synchronise(model, team)
     return data, starting_weights(config, model)
+
+
+def _check_takes(model: nn.Module, config: RunConfig, data: DataSet, images: int) -> None:
+    """Whether the model can be trained on images of this size, so many at once; `model` is on the device meta."""
+    try:
+        _pass(model, images, data.image_size)
+    except ERRORS_OF_A_MODEL:
+        whole = build(config.model, classes=len(data.classes), image_size=data.image_size)
+        try:  # some models only fail on that device, which holds no numbers
+            _pass(whole, images, data.image_size)
+        except ERRORS_OF_A_MODEL as error:
+            size = "x".join(map(str, data.image_size))
+            raise UserError(
+                f"{config.model} cannot be trained with {images} image{'s' if images > 1 else ''} of {size} at once "
+                f"({reason_of(error).rstrip('.')}): choose another --size, --batch-size or --model."
+            ) from error
+
+
+ERRORS_OF_A_MODEL = (RuntimeError, AssertionError, ValueError, NotImplementedError)
+"""What models raise about images that they cannot take."""
+
+
+def _pass(model: nn.Module, images: int, size: tuple[int, int]) -> None:
+    with torch.no_grad():
+        model(torch.zeros(images, 3, *size, device=next(model.parameters()).device))
 
 
 def _check_takes_small(model: nn.Module, config: RunConfig, image_size: tuple[int, int]) -> None:
@@ -43,8 +74,8 @@ def _check_takes_small(model: nn.Module, config: RunConfig, image_size: tuple[in
     if not all(4 <= less < side for less, side in zip(small, image_size, strict=True)):
         raise UserError(f"Images of {size} are too small to begin with smaller ones: leave small_first out.")
     try:
-        model(torch.zeros(2, 3, *small))
-    except (RuntimeError, AssertionError, ValueError) as error:
+        _pass(model, 2, small)
+    except ERRORS_OF_A_MODEL as error:
         reason = reason_of(error)
         raise UserError(
             f"{config.model} takes no smaller images than {size} ({reason}): leave small_first out."

@@ -20,7 +20,7 @@ from dign.checkpoints import load_weights
 from dign.config import RunConfig, read_toml
 from dign.data.base import DataSet
 from dign.data.names import FOLDER_PREFIX
-from dign.errors import UserError
+from dign.errors import UserError, listed, to_type
 from dign.facts import unsound_facts
 from dign.files import read_json, write_json, write_text
 from dign.hub_files import hub_folder, is_hub_folder
@@ -64,8 +64,26 @@ class Run:
         return method_of(self.config)
 
     def data(self) -> DataSet:
-        """The data that the run was trained on, with the same splits."""
-        return load_data(self.config)
+        """The data that the run was trained on, with the same splits.
+
+        A folder of images is looked for where it was then, whatever the current directory, and else by its name.
+        """
+        config, folder = self.config, self.info.get("folder")
+        if folder and Path(folder).is_dir():
+            config = replace(config, data=f"{FOLDER_PREFIX}{folder}")
+        data = load_data(config)
+        if list(data.classes) != self.classes:
+            raise UserError(
+                f"{self.path} was trained on the classes {listed(self.classes)}, but {self.config.data} now has "
+                f"{listed(data.classes)}: put the data back as it was, or train a new run."
+            )
+        if data.image_size != self.image_size:
+            then, today = ("x".join(map(str, size)) for size in (self.image_size, data.image_size))
+            raise UserError(
+                f"{self.path} was trained on images of {then}, but those of {self.config.data} now have {today}: put "
+                "the data back as it was, or train a new run."
+            )
+        return data
 
     def untrained_model(self) -> nn.Module:
         return build(
@@ -80,7 +98,9 @@ class Run:
     def model(self) -> nn.Module:
         """The trained model, in eval mode, on the CPU."""
         if not self.finished:
-            raise UserError(f"{self.path} has not finished training: go on with `dign train --resume {self.path}`.")
+            raise UserError(
+                f"{self.path} has not finished training: go on with `dign train --resume {to_type(self.path)}`."
+            )
         model = self.untrained_model()
         load_weights(self.weights, model)
         return model.eval()
@@ -111,6 +131,8 @@ def _checked(info: Any) -> dict[str, Any]:
     wrong = unsound_facts(info)
     if type(info.get("training_images", 0)) is not int:
         wrong.append("training_images")
+    if not isinstance(info.get("folder", ""), str):
+        wrong.append("folder")
     if not isinstance(info.get("notes", []), list) or not all(isinstance(note, str) for note in info.get("notes", [])):
         wrong.append("notes")
     if "init" in info and not (isinstance(info["init"], dict) and isinstance(info["init"].get("sha256"), str)):
@@ -129,7 +151,7 @@ def check_free(path: Path | str) -> None:
     path = Path(path)
     if path.exists() and (not path.is_dir() or not {child.name for child in path.iterdir()} <= BEGINNINGS):
         raise UserError(
-            f"{path} exists already: choose another --out, or continue it with `dign train --resume {path}`."
+            f"{path} exists already: choose another --out, or continue it with `dign train --resume {to_type(path)}`."
         )
 
 
@@ -159,6 +181,7 @@ def create_run(
         "mean": mean,
         "std": std,
         "training_images": len(data.train),
+        **_place_of(config.data),
         "cost": {**asdict(method.cost), "standard_steps": method.cost.standard_steps},
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "commit": git_commit(),
@@ -170,6 +193,13 @@ def create_run(
     write_json(path / "run.json", info)
     write_text(path / "config.toml", config.to_toml())
     return Run(path, config, info)
+
+
+def _place_of(data: str) -> dict[str, str]:
+    """Where a folder of images lies, for a run that is used from another directory."""
+    if not data.startswith(FOLDER_PREFIX):
+        return {}
+    return {"folder": str(Path(data.removeprefix(FOLDER_PREFIX)).expanduser().resolve())}
 
 
 @contextmanager

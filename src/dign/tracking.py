@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from dign.errors import UserError, reason_of
+from dign.errors import UserError, reason_of, to_type
 from dign.files import read_json, write_json
 
 
@@ -118,7 +118,8 @@ def make_tracker(name: str, folder: Path, first: int, settings: Mapping[str, Any
     except Exception as error:  # an address that is wrong, a server that is down, an account that is missing, ...
         reason = reason_of(error).rstrip(".")
         raise UserError(
-            f"--track {name} could not begin ({reason}): mend that, then go on with `dign train --resume {folder}`."
+            f"--track {name} could not begin ({reason}): mend that, then go on with "
+            f"`dign train --resume {to_type(folder)}`."
         ) from error
 
 

@@ -19,7 +19,7 @@ from dign.config import RunConfig
 from dign.data.base import DataSet
 from dign.devices import as_float, check_compiler, make_fabric
 from dign.distributed import Team
-from dign.errors import UserError
+from dign.errors import UserError, to_type
 from dign.files import read_json, write_json
 from dign.finetune import Start, freeze, starting_weights
 from dign.interrupts import Interrupted, interruptible
@@ -68,7 +68,7 @@ def train(config: RunConfig, out: Path | str, *, quiet: bool = False) -> Run:
         data, start = prepared(config, team)
     if begun:
         return resume(out, quiet=quiet)
-    with team.first_holds(locked(out)), team.surviving(f"go on with `dign train --resume {out}`"):
+    with team.first_holds(locked(out)), team.surviving(f"go on with `dign train --resume {to_type(out)}`"):
         with team.together():
             if team.leads:
                 create(config, out, data, start, team)
@@ -97,7 +97,7 @@ def resume(path: Path | str, *, quiet: bool = False, devices: int | None = None,
                 f"{path} began with {run.info.get('training_images')} training images, but {config.data} now has "
                 f"{len(data.train)}: put the data back as it was, or start a new run."
             )
-    with team.first_holds(locked(path)), team.surviving(f"go on with `dign train --resume {path}`"):
+    with team.first_holds(locked(path)), team.surviving(f"go on with `dign train --resume {to_type(path)}`"):
         return _Training(run, data, fabric, team).fit(quiet=quiet)
 
 

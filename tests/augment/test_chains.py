@@ -85,6 +85,14 @@ def test_an_odd_image_size_and_an_empty_batch_work():
     assert chains(torch.rand(0, 3, 8, 8), 2, generator=generator()).shape == (0, 2, 3, 8, 8)
 
 
+def test_one_image_and_any_layout_are_changed_like_others(x):
+    equalized = [chains(batch, 3, depth=1, operations=("equalize",), generator=generator()) for batch in (x[:2], x[:1])]
+    assert torch.equal(equalized[0][:1], equalized[1])
+    columns = x.to(memory_format=torch.channels_last)
+    assert torch.equal(chains(columns, 1, generator=generator()), chains(x, 1, generator=generator()))
+    assert not torch.equal(chains(columns, 1, generator=generator())[:, 0], x.mul(255).round().to(torch.uint8))
+
+
 def test_an_unknown_operation_is_named():
     with pytest.raises(UserError, match=r"rotat.*rotate"):
         AugMix(operations=("rotat",))

@@ -131,6 +131,7 @@ def test_the_options_of_a_method_may_stand_before_the_data():
         (["train", "--resume", "nowhere"], "not a run folder"),
         (["train", "--resume", "nowhere", "--lr", "1"], "drop --lr"),
         (["train", "digits", "--resume", "nowhere"], "drop digits"),
+        (["train", "--resume", "nowhere", "--out", "elsewhere"], "drop --out"),
         (["evaluate", "nowhere"], "not a run folder"),
         (["evaluate", "nowhere", "--only", "nois"], "Did you mean 'noise'"),
         (["evaluate", "nowhere", "--severity", "0-6"], "not severities"),
@@ -202,3 +203,26 @@ def test_severities():
     for wrong in ("0", "6", "", "a", "3-1"):
         with pytest.raises(UserError):
             parse_severities(wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("settings = 5", "settings must hold a table for each method"),
+        ("[settings]\ndign = 5", "settings must hold a table for each method"),
+        ('method = "augmix"\n[settings.augmix]\noperations = 5', "augmix.operations must be a list, not 5"),
+        ("[settings.dign]\nlabel_smoothing = 1.5", "dign.label_smoothing must be at least 0 and below 1, not 1.5"),
+    ],
+)
+def test_settings_of_the_wrong_kind_are_one_sentence(dign_command, tmp_path, text, sentence):
+    (tmp_path / "run.toml").write_text(f'data = "digits"\n{text}\n')
+    code, _, err = dign_command("train", tmp_path / "run.toml", "--out", tmp_path / "run")
+    assert code == 2 and sentence in err and not (tmp_path / "run").exists()
+
+
+def test_commands_to_type_have_their_paths_in_quotes(dign_command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my run").mkdir()
+    (tmp_path / "my run" / "notes.txt").touch()
+    code, _, err = dign_command("train", "digits", "--out", "my run")
+    assert code == 2 and "`dign train --resume 'my run'`" in err

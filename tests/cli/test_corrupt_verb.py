@@ -44,6 +44,16 @@ def test_a_picture_becomes_a_sheet(tmp_path: Path) -> None:
     assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 1000
 
 
+def test_a_sheet_has_what_was_asked_for_and_a_long_picture_has_one(tmp_path: Path, capsys) -> None:
+    picture, sheet = tmp_path / "in.png", tmp_path / "out.png"
+    Image.fromarray(np.zeros((20, 600, 3), np.uint8)).save(picture)
+    words = ("--only", "noise", "--only", "fog", "--severity", "2,4")
+    assert run("corrupt", str(picture), "--preview", str(sheet), *words) == 0
+    assert "5 corruptions at severities 2, 4" in capsys.readouterr().err
+    width, height = Image.open(sheet).size
+    assert 3 * 160 < width < 190 + 4 * 168 and height < 300
+
+
 @pytest.mark.parametrize(
     "words, message",
     [
@@ -51,6 +61,7 @@ def test_a_picture_becomes_a_sheet(tmp_path: Path) -> None:
         (("digits", "--out", "x", "--preview", "y.png"), "either --out"),
         (("nowhere.png", "--preview", "y.png"), "no picture nowhere.png"),
         (("nowhere.png", "--preview", "y"), "end it in .png"),
+        (("nowhere.png", "--preview", "y.png", "--size", "32"), "--size is for benchmarks of a data set"),
         (("digits", "--out", "x", "--only", "noize"), "Did you mean 'noise'"),
         (("digits", "--out", "x", "--severity", "7"), "not severities"),
         (("digts", "--out", "x"), "Did you mean 'digits'"),

@@ -193,6 +193,15 @@ def test_wrong_labels_are_an_error(tmp_path: Path, images, labels) -> None:
         open_benchmark(tmp_path, names=("fog",))
 
 
+def test_folders_of_other_images_are_an_error(tmp_path: Path, images, labels) -> None:
+    write(images, labels, tmp_path, names=("contrast",), severities=(1,), layout="folders")
+    assert len(open_benchmark(tmp_path, labels=labels.flip(0))) == 1, "folders keep no order"
+    with pytest.raises(UserError, match=r"contrast.1 holds 7 images that do not agree, class by class, with the 6"):
+        open_benchmark(tmp_path, labels=labels[:6])
+    with pytest.raises(UserError, match="it belongs to other images"):
+        open_benchmark(tmp_path, labels=labels.clamp(max=1))
+
+
 def test_damaged_folders_are_errors(tmp_path: Path, images, labels) -> None:
     write(images, labels, tmp_path, names=("contrast",), layout="folders")
     victim = tmp_path / "contrast/3/bee/2.JPEG"

@@ -193,6 +193,40 @@ def test_a_greyscale_alpha_palette_cmyk_and_deep_image_become_rgb(tmp_path, save
     assert decode(tmp_path / "transparent.png")[:, 0, 0].tolist() == [255, 255, 255]
 
 
+def grey_tif(folder, values, kind):
+    Image.fromarray(np.asarray([values], dtype=kind)).save(folder / "grey.tif")
+    return folder / "grey.tif"
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "levels"),
+    [
+        ([0.0, 0.5, 1.0], "float32", [0, 128, 255]),
+        ([0.0, 127.6, 255.0], "float32", [0, 128, 255]),
+        ([0, 100, 255], "int32", [0, 100, 255]),
+        ([0, 257 * 100, 65535], "int32", [0, 100, 255]),
+        ([0, 100, 255], "uint16", [0, 0, 1]),
+    ],
+)
+def test_grey_of_any_kind_becomes_eight_bits(tmp_path, values, kind, levels):
+    assert decode(grey_tif(tmp_path, values, kind))[0, 0].tolist() == levels
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "sentence"),
+    [
+        ([0.0, float("nan")], "float32", "pixels that are not finite numbers"),
+        ([0.0, float("inf")], "float32", "pixels that are not finite numbers"),
+        ([-0.5, 0.5], "float32", "its pixels go from -0.5 to 0.5, outside 0 to 255"),
+        ([0.0, 300.0], "float32", "its pixels go from 0 to 300, outside 0 to 255"),
+        ([0, 70000], "int32", "its pixels go from 0 to 70000, outside 0 to 65535"),
+    ],
+)
+def test_grey_that_cannot_be_understood_is_refused(tmp_path, values, kind, sentence):
+    with pytest.raises(UserError, match=sentence):
+        decode(grey_tif(tmp_path, values, kind))
+
+
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_exif_orientation_turns_the_image_upright(tmp_path, orientation):
     """Cameras store the sensor's picture and how to turn it; the eight ways, worked out with NumPy."""

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from dign.errors import UserError
 from dign.methods import METHODS, AugMix, DiGN
 from dign.models import build
 
@@ -34,6 +35,31 @@ def test_float32(key, model, x, y):
     assert outcome.logits.shape == (6, 5) and not outcome.logits.requires_grad
     for parameter in model.parameters():
         assert not parameter.requires_grad or torch.isfinite(parameter.grad).all()
+
+
+@pytest.mark.parametrize("key", EVERY)
+def test_bfloat16_throughout(key, model, x, y):
+    outcome = make(key)(model.bfloat16(), x.bfloat16(), y, generator=generator())
+    outcome.loss.backward()
+    assert torch.isfinite(outcome.loss)
+
+
+@pytest.mark.parametrize("key", EVERY)
+def test_one_image(key, recorder, x, y):
+    """With a model that can be trained on one."""
+    outcome = make(key)(recorder, x[:1], y[:1], generator=generator())
+    outcome.loss.backward()
+    assert outcome.logits.shape[0] == 1 and torch.isfinite(outcome.loss)
+
+
+@pytest.mark.parametrize(
+    ("key", "settings"),
+    [("dign", {"samples": 2.5}), ("augmix", {"width": 1.5}), ("augmix", {"depth": 1.5}), ("rse", {"ensemble": 2.0}),
+     ("at", {"steps": 1.5}), ("augmax", {"steps": 1.5}), ("deepaugment", {"hidden": 1.5}), ("dign", {"samples": True})],
+)  # fmt: skip
+def test_counts_are_whole_numbers(key, settings):
+    with pytest.raises(UserError, match=rf"{next(iter(settings))} must be a whole number of at least 1, not"):
+        make(key, **settings)
 
 
 @pytest.mark.parametrize("key", EVERY)

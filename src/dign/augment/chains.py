@@ -41,7 +41,8 @@ def chains(
     `severity` is one number or one per image (N,). Images have 8 bits between operations, as in PIL.
     """
     levels = x.mul(255).round_().clamp_(0, 255).to(torch.uint8)
-    rows = levels[:, None].expand(-1, count, -1, -1, -1).reshape(-1, *x.shape[1:])
+    # A copy of its own for each chain, whatever the layout of the batch: they are written to.
+    rows = levels[:, None].expand(-1, count, -1, -1, -1).contiguous().flatten(0, 1)
     severities = torch.as_tensor(severity, device=x.device, dtype=torch.float32).expand(len(x))
     plan = _draw_plan(severities, count, depth, operations, generator)
     for group, job in _jobs(plan, x.shape[-2:]):
@@ -59,7 +60,7 @@ def mix(x: Tensor, chained: Tensor, weights: Tensor, share: Tensor) -> Tensor:
     chain = torch.empty_like(x)  # one buffer for all: fresh memory costs more than the arithmetic
     for i in range(chained.shape[1]):
         mixed.addcmul_(chain.copy_(chained[:, i]), scaled[:, i].view(-1, 1, 1, 1))
-    return mixed
+    return mixed.to(x.dtype)  # the weights are float32
 
 
 def dirichlet(count: int, width: int, alpha: float, like: Tensor, generator: torch.Generator | None) -> Tensor:

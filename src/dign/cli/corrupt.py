@@ -85,8 +85,14 @@ def _preview(picture: Path, options: dict[str, Any]) -> None:
     from dign.corruptions.preview import preview_sheet, shrink
     from dign.data.images import decode
     from dign.errors import UserError
+    from dign.evaluate import chosen_corruptions
     from dign.files import replacing
+    from dign.severities import parse_severities
 
+    context = click.get_current_context()
+    for name in ("layout", "split", "size", "workers"):
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise UserError(f"--{name} is for benchmarks of a data set: drop it for a preview.")
     target: Path = options["preview"]
     Image.init()
     if target.suffix.lower() not in Image.EXTENSION:
@@ -97,11 +103,13 @@ def _preview(picture: Path, options: dict[str, Any]) -> None:
         pixels = decode(picture)
     except UserError as error:
         raise UserError(f"{picture} cannot be read: {error}.") from error
-    sheet = preview_sheet(torch.from_numpy(shrink(pixels)), profile=options["profile"], seed=options["seed"])
+    names, severities = chosen_corruptions(options["only"]), parse_severities(options["severity"])
+    small = torch.from_numpy(shrink(pixels))
+    sheet = preview_sheet(small, names, severities, profile=options["profile"], seed=options["seed"])
     with replacing(target) as partial:
         sheet.save(partial, format=Image.EXTENSION[target.suffix.lower()])
     if not options["quiet"]:
-        click.echo(f"{target}: {len(NAMES)} corruptions, five severities", err=True)
+        click.echo(f"{target}: {len(names)} corruptions at severities {', '.join(map(str, severities))}", err=True)
 
 
 def _benchmark(source: str, options: dict[str, Any]) -> None:

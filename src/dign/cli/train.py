@@ -12,7 +12,7 @@ from dign.cli.options import GroupedCommand, config_options, parse_words
 from dign.config import PRESETS, RunConfig, read_toml
 from dign.data.names import FOLDER_DESCRIPTION, FOLDER_PREFIX
 from dign.data.names import NAMES as DATA
-from dign.errors import UserError, nearest
+from dign.errors import UserError, nearest, to_type
 from dign.launching import code_for_all, is_first
 from dign.names import METHODS, MODELS
 
@@ -48,7 +48,8 @@ def run_command(**options: Any) -> None:
     processes = {key: given.pop(key) for key in ("devices", "nodes") if resume and key in given}
     if resume:
         words = [given.pop("data")] if "data" in given else []
-        extra = [f"--{key.replace('_', '-')}" for key in given] + words + ctx.args
+        flags = [f"--{key.replace('_', '-')}" for key in given] + ["--out"] * bool(out)
+        extra = flags + words + ctx.args
         if extra:
             raise UserError(f"--resume goes on with the run's own configuration: drop {extra[0]}.")
     config = None if resume else resolve(given, ctx.args)
@@ -63,10 +64,10 @@ def run_command(**options: Any) -> None:
         run = resume_run(folder, quiet=quiet, **processes) if resume else train(config, folder, quiet=quiet)
     except Interrupted as stopped:
         if is_first():
-            click.echo(f"{stopped} Go on with: dign train --resume {folder}", err=True)
+            click.echo(f"{stopped} Go on with: dign train --resume {to_type(folder)}", err=True)
         ctx.exit(code_for_all(130))
     if is_first() and not quiet:
-        click.echo(f"Trained: {run.path}. Next: dign evaluate {run.path}", err=True)
+        click.echo(f"Trained: {run.path}. Next: dign evaluate {to_type(run.path)}", err=True)
 
 
 def resolve(given: dict[str, Any], words: list[str]) -> RunConfig:

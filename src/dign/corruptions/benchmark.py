@@ -174,6 +174,11 @@ def _check_conditions(benchmark: Benchmark, labels: Tensor | None) -> None:
         return
     expected: Tensor | None = None
     for condition in benchmark:
+        if labels is not None and not torch.equal(condition.labels.sort().values, labels.to("cpu").sort().values):
+            raise UserError(
+                f"{benchmark.folder / condition.name / str(condition.severity)} holds {len(condition.labels)} images "
+                f"that do not agree, class by class, with the {len(labels)} clean ones: it belongs to other images."
+            )
         expected = condition.labels if expected is None else expected
         if not torch.equal(condition.labels, expected):
             raise UserError(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from dign.corruptions import FAMILIES, SEVERITIES, corrupt
+from dign.corruptions import FAMILIES, NAMES, SEVERITIES, corrupt
 
 LARGEST_SIDE = 224  # larger pictures are shrunk to this, the largest size that parameters were published for
+SMALLEST_SIDE = 8  # that corruptions take
 _CELL = 160
 _GAP = 8
 _HEADING = 44
@@ -18,31 +21,42 @@ _PAPER, _INK, _FAINT = (255, 255, 255), (30, 30, 30), (120, 120, 120)
 
 
 def shrink(picture: np.ndarray) -> np.ndarray:
-    """uint8 (3,H,W) with sides of at most `LARGEST_SIDE`, proportions kept."""
+    """uint8 (3,H,W) with sides of at most `LARGEST_SIDE`, none made smaller than `SMALLEST_SIDE`."""
     image = Image.fromarray(np.ascontiguousarray(picture.transpose(1, 2, 0)))
-    image.thumbnail((LARGEST_SIDE, LARGEST_SIDE), Image.Resampling.LANCZOS)
+    scale = min(1.0, LARGEST_SIDE / max(image.size))
+    width, height = (max(round(side * scale), min(side, SMALLEST_SIDE)) for side in image.size)
+    image = image.resize((width, height), Image.Resampling.LANCZOS)
     return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
 
 
-def preview_sheet(picture: Tensor, *, profile: str | None = None, seed: int = 0) -> Image.Image:
-    """One row per corruption, under its family: the clean picture (3,H,W) uint8, then severities 1 to 5."""
+def preview_sheet(
+    picture: Tensor,
+    names: Sequence[str] = NAMES,
+    severities: Sequence[int] = SEVERITIES,
+    *,
+    profile: str | None = None,
+    seed: int = 0,
+) -> Image.Image:
+    """One row per corruption, under its family: the clean picture (3,H,W) uint8, then the severities."""
     scale = _CELL / max(picture.shape[-2:])
     cell_height = round(picture.shape[-2] * scale)
-    columns, rows = 1 + len(SEVERITIES), sum(map(len, FAMILIES.values()))
-    width = _MARGIN + columns * (_CELL + _GAP)
-    height = _HEADING + rows * (cell_height + _GAP) + len(FAMILIES) * _HEADING
+    families = {family: [name for name in members if name in names] for family, members in FAMILIES.items()}
+    families = {family: members for family, members in families.items() if members}
+    levels = (0, *severities)
+    width = _MARGIN + len(levels) * (_CELL + _GAP)
+    height = _HEADING + len(set(names)) * (cell_height + _GAP) + len(families) * _HEADING
     sheet = Image.new("RGB", (width, height), _PAPER)
     draw = ImageDraw.Draw(sheet)
-    for column, text in enumerate(("clean", *(f"severity {severity}" for severity in SEVERITIES))):
+    for column, text in enumerate(("clean", *(f"severity {severity}" for severity in severities))):
         draw.text((_left(column) + _CELL // 2, _HEADING // 2), text, _INK, _font(16), anchor="mm")
     top = _HEADING
-    for family, names in FAMILIES.items():
+    for family, members in families.items():
         draw.text((_GAP, top + _HEADING // 2), family.upper(), _FAINT, _font(14), anchor="lm")
         top += _HEADING
-        for name in names:
+        for name in members:
             draw.text((_GAP, top + cell_height // 2), name.replace("_", " "), _INK, _font(17), anchor="lm")
-            for column in range(columns):
-                made = corrupt(picture, name, column, profile=profile, seed=seed)
+            for column, severity in enumerate(levels):
+                made = corrupt(picture, name, severity, profile=profile, seed=seed)
                 sheet.paste(_enlarged(made, scale), (_left(column), top))
             top += cell_height + _GAP
     return sheet

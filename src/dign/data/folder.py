@@ -20,7 +20,7 @@ from dign.data.progress import Report
 from dign.data.splits import stratified
 from dign.data.store import clear_disk_errors, new_store, open_store
 from dign.data.stored import remove_others
-from dign.errors import UserError
+from dign.errors import UserError, to_type
 
 EXTENSIONS = tuple(
     f".{name}"
@@ -28,7 +28,7 @@ EXTENSIONS = tuple(
     for name in names.split()
 )
 TEST_FRACTION = 0.2
-DECODING = 1
+DECODING = 2
 """Counts up whenever decoding changes, so that a cache made the old way is not taken for one made the new way."""
 
 
@@ -82,9 +82,8 @@ class Folder:
             for check in store.verify(report) if store else ():
                 checks.append(Check(f"{check.what} ({path.name})", check.good, check.against))
         if not checks:
-            raise UserError(
-                f"Nothing of {folder} as it is now was decoded yet: run `dign data show folder:{self.path}`."
-            )
+            name = to_type(f"folder:{self.path}")
+            raise UserError(f"Nothing of {folder} as it is now was decoded yet: run `dign data show {name}`.")
         return checks
 
     def _folder(self) -> Path:

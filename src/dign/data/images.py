@@ -84,14 +84,29 @@ def _open(file: bytes | Path) -> Image.Image:
 
 
 def to_rgb(image: Image.Image) -> Image.Image:
-    """RGB, whatever the mode: 16-bit grey is scaled to 8 bits, transparency lies on white."""
-    if image.mode.startswith("I"):
-        grey = np.asarray(image, dtype=np.float64) / 257
-        image = Image.fromarray(np.clip(np.rint(grey), 0, 255).astype(np.uint8))
+    """RGB, whatever the mode: grey of more than 8 bits is scaled to 8, transparency lies on white."""
+    if image.mode.startswith("I") or image.mode == "F":
+        image = Image.fromarray(_eight_bits(np.asarray(image, dtype=np.float64), image.mode))
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
         layer = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer)
     return image.convert("RGB")
+
+
+def _eight_bits(grey: np.ndarray, mode: str) -> np.ndarray:
+    """Grey levels of 16 or 32 bits, or real numbers in [0,1] or [0,255], as uint8."""
+    if not np.isfinite(grey).all():
+        raise UserError("it holds pixels that are not finite numbers")
+    most, least = grey.max(initial=0), grey.min(initial=0)
+    top = 255 if mode == "F" else 65535
+    if least < 0 or most > top:
+        raise UserError(f"its pixels go from {least:g} to {most:g}, outside 0 to {top}")
+    if mode == "F":
+        grey = grey * 255 if most <= 1 else grey
+    elif mode != "I" or most > 255:  # 32 bits may hold 8-bit levels
+        grey = grey / 257
+    levels: np.ndarray = np.rint(grey).astype(np.uint8)
+    return levels
 
 
 def in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from dign.attacks import cross_entropy_of, input_gradients
 from dign.divergences import jensen_shannon, log_probabilities
 from dign.draws import uniform
-from dign.errors import check_at_least
+from dign.errors import check_at_least, check_whole
 from dign.frozen import frozen
 from dign.methods.augmix import ChainSettings
 from dign.methods.base import Cost, Method
@@ -36,7 +36,7 @@ class AugMax(ChainSettings, Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least(0, weight=self.weight, step_size=self.step_size)
-        check_at_least(1, steps=self.steps)
+        check_whole(1, steps=self.steps)
 
     @property
     def cost(self) -> Cost:

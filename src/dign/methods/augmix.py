@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from dign.augment.chains import NINE, OPERATIONS, chains, dirichlet, mix
 from dign.divergences import jensen_shannon, log_probabilities
 from dign.draws import own, whole
-from dign.errors import UserError, check_at_least, unknown_name
+from dign.errors import UserError, check_at_least, check_whole, unknown_name
 from dign.methods.base import Cost, Method
 
 
@@ -30,7 +30,7 @@ class ChainSettings:
     operations: tuple[str, ...] = NINE
 
     def __post_init__(self) -> None:
-        check_at_least(1, width=self.width, depth=1 if self.depth is None else self.depth)
+        check_whole(1, width=self.width, depth=1 if self.depth is None else self.depth)
         check_at_least(0.1, severity=1 if self.severity is None else self.severity, alpha=self.alpha)
         if self.severity is not None and self.severity > 10:
             raise UserError(f"severity must be at most 10, not {self.severity}.")

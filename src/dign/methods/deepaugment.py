@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from dign.augment.noise2net import noise2net
 from dign.draws import held, whole
-from dign.errors import UserError, check_at_least
+from dign.errors import UserError, check_at_least, check_whole
 from dign.methods.base import Cost, Method
 
 
@@ -37,8 +37,8 @@ class DeepAugment(Method):
     def __post_init__(self) -> None:
         check_at_least(0, share=self.share, weakest=self.weakest)
         check_at_least(self.weakest, strongest=self.strongest)
-        check_at_least(1, hidden=self.hidden)
-        check_at_least(2, scale=self.scale)
+        check_whole(1, hidden=self.hidden)
+        check_whole(2, scale=self.scale)
         if self.share > 1:
             raise UserError(f"share is a part of the batch, 0 to 1, not {self.share}.")
 

@@ -45,6 +45,8 @@ def _make_one(name: str, settings: Mapping[str, Any], data: str) -> Method:
         if key not in known:
             raise unknown_name(f"setting of {name}", key, known)
         values[key] = coerce(value, hints[key], f"{name}.{key}")
+    if not 0 <= values["label_smoothing"] < 1:
+        raise UserError(f"{name}.label_smoothing must be at least 0 and below 1, not {values['label_smoothing']}.")
     return kind(**values)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dign.config import parse_toml
-from dign.errors import UserError
+from dign.errors import UserError, to_type
 from dign.files import LARGEST_JSON, parse_json, read_limited
 from dign.metrics import Calibration
 from dign.report.schema import BrokenResults, check_results, clean_text
@@ -148,12 +148,12 @@ def _read_results(folder: Path) -> dict[str, Any]:
     path = folder / RESULTS
     name = clean_text(folder)
     if not path.is_file():
-        raise UserError(f"The run folder '{name}' has no {RESULTS}: make it with `dign evaluate {name}`.")
+        raise UserError(f"The run folder '{name}' has no {RESULTS}: make it with `dign evaluate {to_type(name)}`.")
     try:
         return check_results(parse_json(_read_text(path)))
     except (BrokenResults, OSError, ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, BrokenResults) else f"it cannot be read ({clean_text(error)})"
-        hint = f"make it again with `dign evaluate {name}`"
+        hint = f"make it again with `dign evaluate {to_type(name)}`"
         raise UserError(f"The {RESULTS} of run folder '{name}' is broken: {reason}; {hint}.") from error
 
 
