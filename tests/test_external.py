@@ -143,3 +143,21 @@ def test_the_command_says_what_goes_with_what(tmp_path, monkeypatch, capsys):
     ):
         assert command(*args) == 2
         assert sentence in capsys.readouterr().err
+
+
+def test_a_model_may_import_what_lies_beside_it_when_it_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "beside_lazy.py").write_text("FACTOR = 2\n")
+    (tmp_path / "lazy_module.py").write_text(
+        "from torch import nn\n"
+        "class Lazy(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.inner = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))\n"
+        "    def forward(self, x):\n"
+        "        import beside_lazy\n"
+        "        return self.inner(x) * beside_lazy.FACTOR\n"
+    )
+    words = ("--data", "digits", "--size", "8", "--only", "contrast", "--severity", "1", "--quiet")
+    assert command("--model", "lazy_module:Lazy", *words) == 0

@@ -184,3 +184,22 @@ def test_nothing_is_uploaded_unless_asked_for(run, tmp_path, monkeypatch):
         ("create", "me/digits"),
         ("upload", "me/digits", ["README.md", "config.json", "model.safetensors"]),
     ]
+
+
+def test_an_upload_that_fails_in_any_way_leaves_the_folder(run, tmp_path, monkeypatch):
+    import huggingface_hub
+
+    class Unreachable(Exception):
+        """What a library for the network may raise: neither an OSError nor a ValueError."""
+
+    class Api:
+        def create_repo(self, name, exist_ok):
+            raise Unreachable("Connection refused")
+
+    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
+    with pytest.raises(UserError, match="was saved, but not uploaded to me/digits: Connection refused"):
+        save_hub_folder(run, tmp_path / "kept", push_to="me/digits")
+    assert (tmp_path / "kept" / "model.safetensors").exists()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="name a new one"):
+        save_hub_folder(run, ".")

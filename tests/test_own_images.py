@@ -10,7 +10,7 @@ from dign.data.base import DataSet, Split
 from dign.errors import UserError
 from dign.own_images import advice
 from dign.runs import load_run, method_of
-from dign.train import train
+from dign.train import resume, train
 
 
 def config(data="folder:x", **changes):
@@ -94,3 +94,29 @@ def test_a_run_finds_its_folder_from_elsewhere_and_notices_other_classes(tmp_pat
     (tmp_path / "moved" / "photos" / "cat").rename(tmp_path / "moved" / "photos" / "zebra")
     with pytest.raises(UserError, match="was trained on the classes cat, dog, but folder:photos now has dog, zebra"):
         load_run("run").data()
+
+
+def test_a_run_notices_that_its_split_is_another(tmp_path):
+    photographs(tmp_path / "photos", {"cat": 20, "dog": 20})
+    settings = config(f"folder:{tmp_path / 'photos'}", size=40, preset="laptop", model="tinynet", epochs=1)
+    run = train(settings, tmp_path / "run", quiet=True)
+    assert len(run.data().test) == 8
+    photo = tmp_path / "photos" / "cat" / "new.png"
+    photo.write_bytes((tmp_path / "photos" / "cat" / "0.png").read_bytes())
+    with pytest.raises(UserError, match=r"have changed since .*run was trained, and so has the split"):
+        run.data()
+    photo.unlink()
+    assert len(run.data().test) == 8
+
+
+def test_with_a_test_folder_of_its_own_new_photographs_change_no_split(tmp_path):
+    photographs(tmp_path / "photos" / "train", {"cat": 6, "dog": 6})
+    photographs(tmp_path / "photos" / "test", {"cat": 3, "dog": 3})
+    settings = config(f"folder:{tmp_path / 'photos'}", size=40, preset="laptop", model="tinynet", epochs=1)
+    run = train(settings, tmp_path / "run", quiet=True)
+    for split in ("train", "test"):
+        (tmp_path / "photos" / split / "dog" / "0.png").rename(tmp_path / "photos" / split / "cat" / "new.png")
+    assert run.data().test.labels.tolist() == [0, 0, 0, 0, 1, 1]
+    (tmp_path / "run" / "model.safetensors").unlink()
+    with pytest.raises(UserError, match=r"The training images of folder:.* have changed since"):
+        resume(tmp_path / "run")

@@ -1,6 +1,8 @@
 """Predictions for files: the pixels are those of training, and stability is a fraction that can be worked out."""
 
+import io
 import math
+import os
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from torch import nn
 
 import dign.data
 from dign.classifier import Classifier
+from dign.cli.predict import _lines
 from dign.errors import UserError
 from dign.methods import Standard
 from dign.predict import image_files, predict_files, read_images, stability
@@ -103,3 +106,15 @@ def test_what_cannot_be_read_is_named(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="holds no images"):
         image_files([str(tmp_path / "empty")])
+
+
+def test_hidden_folders_are_passed_over_as_in_training(tmp_path):
+    (tmp_path / ".thumbnails").mkdir()
+    save(tmp_path / ".thumbnails" / "small.png", 3)
+    assert image_files([str(tmp_path), str(save(tmp_path / "a.png", 3))]) == [tmp_path / "a.png"] * 2
+
+
+def test_names_on_standard_input_may_be_any_bytes(tmp_path):
+    stream = io.TextIOWrapper(io.BytesIO(b"caf\xe9.png\r\n\na b.png\n"), encoding="utf-8", errors="strict")
+    assert [os.fsencode(name) for name in _lines(stream)] == [b"caf\xe9.png", b"a b.png"]
+    assert _lines(io.StringIO("a.png\n")) == ["a.png"]

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from dign.corruptions import FAMILIES, NAMES, corrupt, frost_source, profile_for
 from dign.corruptions.benchmark import Benchmark, Condition, open_benchmark
 from dign.data.base import DataSet, Split
+from dign.data.names import public_name
 from dign.devices import as_float, pick_device
 from dign.distributed import ALONE, Team
 from dign.errors import UserError, unknown_name
@@ -174,7 +175,7 @@ def evaluate_run(
         "method": method.key,
         "title": method.title,
         "model": run.config.model,
-        "data": run.config.data,
+        "data": public_name(run.config.data),
         "seed": run.config.seed,
         "parameters": count_parameters(run.untrained_model()),
     }

@@ -92,7 +92,8 @@ def _write_program(model: nn.Module, run: Run, path: Path) -> Callable[[Tensor],
     program = torch.export.export(model, _example(run), dynamic_shapes=_free_batch())
     with open(path, "wb") as file:
         torch.export.save(program, file, extra_files=_metadata(run))
-    return program.module()
+    with open(path, "rb") as file:
+        return torch.export.load(file).module()
 
 
 def _example(run: Run) -> tuple[Tensor]:

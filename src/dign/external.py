@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from dign.checkpoints import load_weights
 from dign.classifier import open_classifier
 from dign.data.base import DataSet
+from dign.data.names import public_name
 from dign.errors import UserError, listed
 from dign.evaluate import Subject
 from dign.hub_files import HUB_PREFIX, hub_folder, read_hub_config
@@ -34,14 +35,15 @@ def make_external(entry: str) -> nn.Module:
         raise UserError(f"'{entry}' is not a Python entry: write MODULE:FUNCTION, as in my_module:make_model.")
     if module_name.endswith(".py"):
         raise UserError(f"'{module_name}' is a file: name its module, as in {Path(module_name).stem}:{name}.")
-    sys.path.insert(0, os.getcwd())
+    place = os.getcwd()
+    sys.path.insert(0, place)
     try:
         made = getattr(import_module(module_name), name)
         made = made if isinstance(made, nn.Module) else made()
     except (Exception, SystemExit) as error:  # a person's own code may fail in any way; what it says helps most
         raise UserError(f"{entry} cannot be used: {type(error).__name__}: {error}") from error
     finally:
-        sys.path.remove(os.getcwd())
+        sys.path.remove(place)
     if not isinstance(made, nn.Module):
         raise UserError(f"{entry} gave a {type(made).__name__}, where a torch.nn.Module is wanted.")
     return made
@@ -82,7 +84,7 @@ def external_subject(entry: str, weights: str | Path | None, data: DataSet, labe
         "method": METHOD,
         "title": name,
         "model": entry,
-        "data": data.name,
+        "data": public_name(data.name),
         "seed": 0,
         "parameters": count_parameters(model),
     }

@@ -11,6 +11,7 @@ from torch import nn
 
 from dign.checkpoints import load_weights, save_weights
 from dign.classifier import Classifier
+from dign.data.names import public_name
 from dign.errors import UserError, reason_of
 from dign.hub_files import CONFIG, WEIGHTS, read_hub_config
 from dign.methods.base import Method
@@ -84,6 +85,8 @@ def save_hub_folder(run: Run, folder: Path | str, *, license: str | None = None,
     `license` is for the card's header: weights belong to whoever trained them, so none is named unasked.
     """
     folder = Path(folder)
+    if folder.resolve() == Path.cwd():
+        raise UserError("The current directory cannot be made into a hub folder: name a new one.")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} exists already: choose another folder, or remove it.")
     model = HubModel(
@@ -92,7 +95,7 @@ def save_hub_folder(run: Run, folder: Path | str, *, license: str | None = None,
         image_size=list(run.image_size),
         mean=run.info["mean"],
         std=run.info["std"],
-        data=_public_name(run.config.data),
+        data=public_name(run.config.data),
         method=run.config.method,
         settings=settings_of(run.method()),
     )
@@ -111,20 +114,14 @@ def save_hub_folder(run: Run, folder: Path | str, *, license: str | None = None,
     return folder
 
 
-def _public_name(data: str) -> str:
-    """A folder's name without where it lies on somebody's disk."""
-    return f"folder:{Path(data.removeprefix('folder:')).name}" if data.startswith("folder:") else data
-
-
 def _push(folder: Path, repository: str) -> None:
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
 
     try:
         api = HfApi()
         api.create_repo(repository, exist_ok=True)
         api.upload_folder(repo_id=repository, folder_path=folder)
-    except (HfHubHTTPError, LocalTokenNotFoundError, OSError, ValueError) as error:
+    except Exception as error:  # whatever its library for the network raises: the folder stands
         reason = reason_of(error)
         raise UserError(f"{folder} was saved, but not uploaded to {repository}: {reason}") from error
 

@@ -63,7 +63,8 @@ def image_files(places: Iterable[str]) -> list[Path]:
 
 
 def _images_in(folder: Path) -> Iterator[Path]:
-    for parent, _, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             if os.path.splitext(name)[1].lower() in EXTENSIONS and not name.startswith("."):
                 yield Path(parent, name)

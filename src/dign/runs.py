@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from torch import nn
 
 from dign.checkpoints import load_weights
 from dign.config import RunConfig, read_toml
-from dign.data.base import DataSet
+from dign.data.base import DataSet, Split
 from dign.data.names import FOLDER_PREFIX
 from dign.errors import UserError, listed, to_type
 from dign.facts import unsound_facts
@@ -72,6 +73,10 @@ class Run:
         if folder and Path(folder).is_dir():
             config = replace(config, data=f"{FOLDER_PREFIX}{folder}")
         data = load_data(config)
+        self._check_unchanged(data, folder)
+        return data
+
+    def _check_unchanged(self, data: DataSet, folder: str | None) -> None:
         if list(data.classes) != self.classes:
             raise UserError(
                 f"{self.path} was trained on the classes {listed(self.classes)}, but {self.config.data} now has "
@@ -83,7 +88,17 @@ class Run:
                 f"{self.path} was trained on images of {then}, but those of {self.config.data} now have {today}: put "
                 "the data back as it was, or train a new run."
             )
-        return data
+        split_here = folder is not None and not (Path(folder) / "train").is_dir()
+        if split_here and not self.trained_on(data.train):
+            raise UserError(
+                f"The images of {self.config.data} have changed since {self.path} was trained, and so has the split: "
+                "it was trained on some of the test images. Put them back as they were, or train a new run."
+            )
+
+    def trained_on(self, images: Split) -> bool:
+        """Whether these are the training images of the run; of a data set that is checked otherwise nothing is kept."""
+        known = self.info.get("training_sha256")
+        return known is None or known == digest(images)
 
     def untrained_model(self) -> nn.Module:
         return build(
@@ -131,8 +146,7 @@ def _checked(info: Any) -> dict[str, Any]:
     wrong = unsound_facts(info)
     if type(info.get("training_images", 0)) is not int:
         wrong.append("training_images")
-    if not isinstance(info.get("folder", ""), str):
-        wrong.append("folder")
+    wrong += [name for name in ("folder", "training_sha256") if not isinstance(info.get(name, ""), str)]
     if not isinstance(info.get("notes", []), list) or not all(isinstance(note, str) for note in info.get("notes", [])):
         wrong.append("notes")
     if "init" in info and not (isinstance(info["init"], dict) and isinstance(info["init"].get("sha256"), str)):
@@ -181,7 +195,7 @@ def create_run(
         "mean": mean,
         "std": std,
         "training_images": len(data.train),
-        **_place_of(config.data),
+        **_about_folder(config.data, data),
         "cost": {**asdict(method.cost), "standard_steps": method.cost.standard_steps},
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "commit": git_commit(),
@@ -195,11 +209,21 @@ def create_run(
     return Run(path, config, info)
 
 
-def _place_of(data: str) -> dict[str, str]:
-    """Where a folder of images lies, for a run that is used from another directory."""
-    if not data.startswith(FOLDER_PREFIX):
+def _about_folder(name: str, data: DataSet) -> dict[str, str]:
+    """Where a folder of images lies, for a run that is used from another directory, and what was in it."""
+    if not name.startswith(FOLDER_PREFIX):
         return {}
-    return {"folder": str(Path(data.removeprefix(FOLDER_PREFIX)).expanduser().resolve())}
+    place = Path(name.removeprefix(FOLDER_PREFIX)).expanduser().resolve()
+    return {"folder": str(place), "training_sha256": digest(data.train)}
+
+
+def digest(split: Split) -> str:
+    """The SHA-256 of a split's images and labels."""
+    sha = hashlib.sha256()
+    for part in (split.images, split.labels):
+        for some in part.split(1024):  # the whole at once would be a copy of it
+            sha.update(some.contiguous().numpy().tobytes())
+    return sha.hexdigest()
 
 
 @contextmanager

@@ -92,6 +92,8 @@ def resume(path: Path | str, *, quiet: bool = False, devices: int | None = None,
             check_compiler(fabric.device)
         data = run.data()
         team.check_divides(batch_size_of(config, data))
+        if not run.trained_on(data.train):
+            raise UserError(f"The training images of {config.data} have changed since {path} began: start a new run.")
         if len(data.train) != run.info.get("training_images"):
             raise UserError(
                 f"{path} began with {run.info.get('training_images')} training images, but {config.data} now has "

@@ -282,3 +282,10 @@ def test_a_tiny_file_that_claims_a_huge_picture_is_refused_before_it_is_decoded(
     Image.new("1", (4200, 4200)).save(plain, "TIFF")  # an honest picture of more than 2^24 pixels
     (tmp_path / "plain.tiff").write_bytes(plain.getvalue())
     assert upright_size(tmp_path / "plain.tiff") == (4200, 4200)
+
+
+def test_a_class_may_be_called_train(tmp_path, save_image):
+    for name in ("plane", "train"):
+        for index in range(5):
+            save_image(tmp_path / "vehicles" / name / f"{index}.png")
+    assert load(tmp_path / "vehicles", tmp_path).classes == ("plane", "train")

@@ -45,6 +45,11 @@ def test_what_is_done_takes_no_time_and_what_is_unknown_stays_unknown():
 def test_data_that_is_not_here_is_planned_by_its_known_extent():
     (run,) = make_plan({"data": "tiny-imagenet", "validation": 0.1}).runs
     assert extent_of(run.config) == Extent(90_000, 10_000, (64, 64), 200)
+    assert extent_of(run.config, "validation") == Extent(90_000, 10_000, (64, 64), 200)
+    (small,) = make_plan({"data": "cifar10", "method": "standard"}).runs
+    assert [extent_of(small.config, split).evaluated for split in ("train", "validation")] == [45_000, 5_000]
+    (digits,) = make_plan({"data": "digits", "method": "standard"}).runs
+    assert extent_of(digits.config, "validation").evaluated < extent_of(digits.config).evaluated == 359
 
 
 def test_each_kind_of_run_is_measured_once():

@@ -1,6 +1,7 @@
 """`dign landscape` as a person runs it: files, figures, repeatability, and mistakes in one sentence."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -107,3 +108,18 @@ def test_bands_are_95_percent_of_the_mean_and_lines_keep_their_method() -> None:
     corners = torch.tensor(figure.axes[0].collections[0].get_paths()[0].vertices)
     at_two = corners[corners[:, 0] == 2.0][:, 1]
     assert float(at_two.max()) == pytest.approx(1 + 1.96 * 0.1)
+
+
+def test_any_name_can_be_drawn_and_is_shown_as_it_is(runs, tmp_path, capsys) -> None:
+    strange = tmp_path / r"a$\x$ [old]"
+    shutil.copytree(runs[0], strange)
+    out = tmp_path / "land [x]"
+    assert dign("landscape", strange, "--out", out, *FEW) == 0
+    said = capsys.readouterr().err
+    assert r"a$\x$ [old]" in said and str(out / "landscape.png") in said
+    assert (out / "landscape.png").exists()
+
+
+def test_a_radius_beyond_all_numbers_is_one_sentence(runs, tmp_path, capsys) -> None:
+    assert dign("landscape", runs[0], "--out", tmp_path / "out", *FEW[:4], "--radii", "1e38") == 2
+    assert "not finite" in capsys.readouterr().err and not (tmp_path / "out").exists()

@@ -153,3 +153,12 @@ def test_running_out_of_memory_halves_the_batch(model, images, labels) -> None:
 def test_no_images_is_refused(model, images, labels) -> None:
     with pytest.raises(UserError, match="no images"):
         measure(model, images[:0], labels[:0], Plan(radii=(1.0,)))
+
+
+def test_a_containers_memory_that_holds_read_files_is_free(tmp_path, monkeypatch) -> None:
+    for name, text in (("max", "8000"), ("current", "7900"), ("stat", "anon 100\ninactive_file 7000\nslab 3\n")):
+        (tmp_path / f"memory.{name}").write_text(text)
+    monkeypatch.setattr(memory, "CONTAINER", tmp_path)
+    assert memory._container_available() == 7100
+    (tmp_path / "memory.max").write_text("max")
+    assert memory._container_available() is None

@@ -1,5 +1,6 @@
 """`dign report` as a person uses it."""
 
+import json
 import subprocess
 import sys
 
@@ -127,3 +128,23 @@ def test_the_picture_is_a_png_of_readable_size(demo_runs, grid_runs, fake_run, t
     blur = fake_run(tmp_path / "blur", families=("blur",))
     error = report(blur, "--out", tmp_path / "r.html", "--figure", tmp_path / "no.png", code=1).exception
     assert isinstance(error, UserError) and not (tmp_path / "no.png").exists()
+
+
+def test_the_picture_shows_a_model_that_is_always_wrong_and_any_name(fake_run, tmp_path, monkeypatch):
+    from matplotlib.axes import Axes
+
+    drawn, plot = [], Axes.plot
+
+    def plotted(axes, *values, **how):
+        drawn.append(values[0])
+        return plot(axes, *values, **how)
+
+    monkeypatch.setattr(Axes, "plot", plotted)
+    folder = fake_run(tmp_path / "a", run={"title": r"a$\x$b"})
+    results = json.loads((folder / "results.json").read_text())
+    for entry in results["corruptions"].values():
+        bins = entry["severities"]["5"]["bins"]
+        entry["severities"]["5"] |= {"accuracy": 0.0, "bins": bins | {"correct": [0] * len(bins["correct"])}}
+    (folder / "results.json").write_text(json.dumps(results))
+    report(folder, "--figure", tmp_path / "figure.png")
+    assert drawn[0] == (0, 1, 2, 3, 4, 5)

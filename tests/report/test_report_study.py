@@ -154,3 +154,10 @@ def test_holm_by_hand():
     assert holm([0.04, None, 0.01, 0.02]) == pytest.approx([0.04, None, 0.03, 0.04], nan_ok=True)
     assert holm([0.9, 0.8]) == [1.0, 1.0] and holm([]) == []
     assert math.isclose(holm([0.03])[0], 0.03)
+
+
+def test_a_folder_is_one_data_set_however_it_was_spelled(fake_run, tmp_path):
+    for seed, data in enumerate(("folder:photos", "folder:photos/", "folder:./photos", "folder:/home/me/photos")):
+        fake_run(tmp_path / str(seed), "DiGN", seed, data=data)
+    study = make_study(*load_runs([tmp_path]))
+    assert study.data == "folder:photos" and [len(group.runs) for group in study.groups] == [4]

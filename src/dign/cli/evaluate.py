@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dign.corruptions import NAMES as CORRUPTIONS
 from dign.corruptions.settings import PROFILES
 
 if TYPE_CHECKING:
@@ -108,11 +111,12 @@ def _evaluate_runs(
     with team.together():
         opened = [load_run(path) for path in runs]
     for run in opened:
-        with _progress(console, f"evaluate {run.path.name}") as follow:
+        name = run.path.resolve().name
+        with _progress(console, f"evaluate {name}") as follow:
             folder = options["benchmark"]
             with team.together():
                 conditions = benchmark_for(run, folder, options["only"], wanted) if folder else on_the_fly
-            yield run.path.name, evaluate_run(run, conditions, team=team, progress=follow, **common)
+            yield name, evaluate_run(run, conditions, team=team, progress=follow, **common)
 
 
 def _evaluate_model(
@@ -129,6 +133,7 @@ def _evaluate_model(
     out = Path(options["out"] or "results.json")
     out = out if out.suffix == ".json" else out / "results.json"
     conditions = _conditions(options)
+    sys.path.insert(0, os.getcwd())  # for all that the person's module imports, also later on
     with team.together():
         data = load(options["data"], size=options["size"])
         subject = external_subject(options["model"], options["weights"], data, options["label"])
@@ -176,7 +181,10 @@ def summary_line(name: str, results: dict[str, Any]) -> str:
     accuracies = [f"accuracy {summary['clean_accuracy']:.1f} % clean"]
     accuracies += [f"{summary['mca_n']:.1f} % under noise (mCA-N)"] if summary["mca_n"] is not None else []
     more = any(entry["family"] != "noise" for entry in results["corruptions"].values())
-    accuracies += [f"{summary['mca']:.1f} % under all corruptions (mCA)"] if more and summary["mca"] is not None else []
+    counted = sum(name != "gaussian_noise" for name in results["corruptions"])
+    which = f"{counted} corruptions" if counted > 1 else "one corruption"
+    which = "all corruptions" if counted == len(CORRUPTIONS) - 1 else which
+    accuracies += [f"{summary['mca']:.1f} % under {which} (mCA)"] if more and summary["mca"] is not None else []
     where, called = ("noise", "under noise (ECE-N)") if summary["calibration"]["noise"] else ("clean", "clean (ECE)")
     errors = [f"calibration error {summary['calibration'][where]['ece']:.1f} % {called}"]
     if scaled:

@@ -68,8 +68,9 @@ def command(runs: tuple[str, ...], **options: object) -> None:
 
         result = compare_runs(opened, choices, options["out"], follow)
     for model in result["models"]:
-        console.print(summary_line(model), highlight=False)
-    console.print(f"Wrote {Path(options['out']) / 'landscape.png'} and landscape.json beside it.", highlight=False)
+        console.print(summary_line(model), highlight=False, markup=False)
+    written = f"Wrote {Path(options['out']) / 'landscape.png'} and landscape.json beside it."
+    console.print(written, highlight=False, markup=False)
 
 
 def parse_radii(text: str) -> tuple[float, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -81,8 +82,15 @@ def _with_standard_input(places: tuple[str, ...]) -> list[str]:
     """The paths, with those on standard input, one to a line, in the place of -."""
     found: list[str] = []
     for place in places:
-        found += [line for line in sys.stdin.read().splitlines() if line.strip()] if place == "-" else [place]
+        found += _lines(sys.stdin) if place == "-" else [place]
     return found
+
+
+def _lines(stream: TextIO) -> list[str]:
+    """File names may be any bytes."""
+    raw = getattr(stream, "buffer", None)
+    text = os.fsdecode(raw.read()) if raw else stream.read()
+    return [line.removesuffix("\r") for line in text.split("\n") if line.strip()]
 
 
 def table(predictions: list[Prediction], draws: int) -> Table:

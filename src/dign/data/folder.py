@@ -108,7 +108,7 @@ def _is_sound(path: Path, report: Report) -> bool:
 
 def scan(folder: Path) -> Layout:
     """Find the splits, the classes and the image files, without opening any of them."""
-    if not (folder / "train").is_dir():
+    if not _holds_folders(folder / "train"):  # where it holds pictures alone it is a class
         classes = _classes(folder)
         return Layout(classes, _divide(_pictures(folder, folder, classes)))
     places = {"train": folder / "train"}
@@ -149,6 +149,10 @@ def _classes(place: Path) -> tuple[str, ...]:
     if len(classes) < 2:
         raise UserError(f"{place} must hold at least two folders, one for each class; it holds {len(classes)}.")
     return classes
+
+
+def _holds_folders(place: Path) -> bool:
+    return place.is_dir() and any(map(_is_class, os.scandir(place)))
 
 
 def _is_class(entry: os.DirEntry) -> bool:

@@ -10,4 +10,13 @@ NAMES: dict[str, str] = {
 }
 """Name to one-line description; `folder:PATH` stands beside them."""
 
+
+def public_name(data: str) -> str:
+    """A data set's name in results: of a folder its own name, without where it lies on somebody's disk."""
+    if not data.startswith(FOLDER_PREFIX):
+        return data
+    parts = [part for part in data.removeprefix(FOLDER_PREFIX).replace("\\", "/").split("/") if part not in ("", ".")]
+    return FOLDER_PREFIX + (parts[-1] if parts else "")
+
+
 FOLDER_DESCRIPTION = "your own images: PATH/train and PATH/test with one folder per class, or one folder to be split"

@@ -52,7 +52,7 @@ def expected_times(
         if kind not in by_kind:
             told(run.label)
             try:
-                extent = extent_of(run.config)
+                extent = extent_of(run.config, run.evaluation.split)
                 speed = measure(measure_speed, run.config, extent, run.evaluation.corruptions, run.evaluation.profile)
                 by_kind[kind] = expected_of(run, extent, speed)
             except (UserError, RuntimeError, OSError) as error:
@@ -69,19 +69,21 @@ def expected_of(run: PlannedRun, extent: Extent, speed: Speed) -> Expected:
     made = 0.0 if run.evaluation.benchmark else severities * speed.corrupt
     measured = method_of(run.config).at(1.0).cost.standard_steps  # earlier steps may be cheaper
     training = shown * speed.step * standard_equivalents(run.config) / measured
-    return Expected(training, extent.test * (conditions * speed.predict + made))
+    return Expected(training, extent.evaluated * (conditions * speed.predict + made))
 
 
-def extent_of(config: RunConfig) -> Extent:
-    """From what is known of a data set, or by loading it."""
+def extent_of(config: RunConfig, split: str = "test") -> Extent:
+    """Of a run that is evaluated on this split: from what is known of a data set, or by loading it."""
     if config.data in KNOWN:
-        train, test, size, classes = KNOWN[config.data]
+        total, test, size, classes = KNOWN[config.data]
         size = config.size or size
-        return Extent(round(train * (1 - config.validation)), test, (size, size), classes)
+        train = round(total * (1 - config.validation))
+        evaluated = {"test": test, "train": train, "validation": total - train}[split]
+        return Extent(train, evaluated, (size, size), classes)
     from dign.runs import load_data
 
     data = load_data(config)
-    return Extent(len(data.train), len(data.test), data.image_size, len(data.classes))
+    return Extent(len(data.train), len(getattr(data, split)), data.image_size, len(data.classes))
 
 
 def makespan(seconds: Iterable[float], parallel: int) -> float:

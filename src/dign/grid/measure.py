@@ -29,7 +29,7 @@ class Extent:
     """How much data a run goes through."""
 
     train: int
-    test: int
+    evaluated: int
     size: tuple[int, int]
     classes: int
 
@@ -55,7 +55,7 @@ def measure_speed(config: RunConfig, extent: Extent, corruptions: tuple[str, ...
             corrupt(batch, name, 3, profile=profile, seed=0)
 
     step, predict, device = _actions(config, extent)
-    at_test = min(500, extent.test)
+    at_test = min(500, extent.evaluated)
     return Speed(
         step=seconds_per_image(step, lambda n: images(n).to(device), min(config.batch_size, extent.train)),
         predict=seconds_per_image(predict, lambda n: images(n).to(device), at_test),

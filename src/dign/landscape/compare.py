@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -74,6 +75,7 @@ def compare_runs(
         },
         "models": models,
     }
+    _check_finite(models, plan.radii)
     out = Path(out)
     write_json(out / FILE, result)
     save_figure(landscape_figure(result), out, "landscape")
@@ -82,6 +84,15 @@ def compare_runs(
     for run, model in zip(runs, models, strict=True):
         write_json(run.path / FILE, {**result, "models": [model]})
     return result
+
+
+def _check_finite(models: Sequence[dict[str, Any]], radii: Sequence[float]) -> None:
+    panels = [(name, panel) for model in models for name, panel in model["panels"].items()]
+    for name, values in ((name, values) for name, panel in panels for values in panel.values()):
+        for radius, value in zip(radii, values, strict=True):
+            if not math.isfinite(value):
+                what = name.replace("_", " ")
+                raise UserError(f"The {what} at radius {radius:g} is not finite: choose smaller --radii.")
 
 
 def _plan(runs: Sequence[Run], choices: Choices) -> Plan:

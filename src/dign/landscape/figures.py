@@ -11,6 +11,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dign.figure_text import plain
 from dign.files import replacing
 
 COLOURS = {"Standard": "#6b6f76", "DiGN": "#00539c"}
@@ -199,7 +200,7 @@ def line_looks(models: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     more = iter(MORE * len(models))
     for group, model in zip(groups, models, strict=True):
         count, title = groups.count(group), group[0]
-        label = _name(model) if count == 1 else f"{title} ({group[1]}, {count} runs)"
+        label = _name(model) if count == 1 else plain(f"{title} ({group[1]}, {count} runs)")
         looks.append({"label": label if group not in colours else None, "linewidth": 1.5 if count == 1 else 1})
         if group not in colours:
             taken = COLOURS.get(title) in colours.values()
@@ -209,7 +210,7 @@ def line_looks(models: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _name(model: dict[str, Any]) -> str:
-    return f"{model['title']} ({model['name']})"
+    return plain(f"{model['title']} ({model['name']})")
 
 
 def _quiet(axes: Axes) -> None:

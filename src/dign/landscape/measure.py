@@ -15,7 +15,7 @@ from dign.errors import UserError, check_at_least
 from dign.frozen import frozen
 from dign.landscape.curvature import squared_difference
 from dign.landscape.draws import image_noise
-from dign.landscape.gradients import check_batch, cross_entropy, input_gradients, norms, per_image
+from dign.landscape.gradients import check_batch, check_logits, cross_entropy, input_gradients, norms, per_image
 from dign.landscape.memory import Progress, fitting_batch_size, in_batches
 
 PANELS = ("loss_difference", "accuracy", "first_order", "second_order")
@@ -160,5 +160,5 @@ def measure_batch(model: nn.Module, x: Tensor, y: Tensor, plan: Plan, *, first: 
 
 def _loss_and_correct(model: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     with frozen(model), torch.no_grad():
-        log_p = log_probabilities(model(x))
+        log_p = check_logits(log_probabilities(model(x)), x, y)
     return cross_entropy(y)(log_p), (log_p.argmax(1) == y).to(log_p)

@@ -111,11 +111,15 @@ def _linux_available() -> int | None:
         return None
 
 
+CONTAINER = Path("/sys/fs/cgroup")
+
+
 def _container_available() -> int | None:
-    """What a container's limit leaves, which /proc/meminfo does not know."""
-    folder = Path("/sys/fs/cgroup")
+    """What a container's limit leaves, which /proc/meminfo does not know; files that were read may be let go of."""
     try:
-        return int((folder / "memory.max").read_text()) - int((folder / "memory.current").read_text())
+        used = int((CONTAINER / "memory.current").read_text())
+        facts = dict(line.split() for line in (CONTAINER / "memory.stat").read_text().splitlines())
+        return int((CONTAINER / "memory.max").read_text()) - used + int(facts.get("inactive_file", 0))
     except (OSError, ValueError):
         return None
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dign.errors import UserError
+from dign.figure_text import plain
 from dign.files import replacing
 from dign.report.palette import colour_of, dash_of, marker_of
 from dign.report.quantities import CALIBRATION, severity_accuracy
@@ -48,10 +49,12 @@ def _accuracy_against_severity(axes: Axes, study: Study, groups: tuple[Group, ..
     places = [0, *study.severities]
     levels = [severity_accuracy(place, study.noises, "noise") for place in places]
     for group in groups:
-        points = [(place, mean) for place, level in zip(places, levels, strict=True) if (mean := group.mean(level))]
+        means = map(group.mean, levels)
+        points = [(place, mean) for place, mean in zip(places, means, strict=True) if mean is not None]
         dash = tuple(float(part) / 2 for part in dash_of(group).split())
         axes.plot(*zip(*points, strict=True), color=colour_of(group.slot), marker=_MARKERS[marker_of(group.slot)],
-                  markersize=5, linewidth=2, linestyle=(0, dash) if dash else "-", label=group.label)  # fmt: skip
+                  markersize=5, linewidth=2, linestyle=(0, dash) if dash else "-",
+                  label=plain(group.label))  # fmt: skip
     axes.set_xticks(places, ["clean", *map(str, study.severities)])
     axes.set_xlabel("Severity")
     axes.set_ylabel("Accuracy, %")
@@ -80,8 +83,7 @@ def _reliability(axes: Axes, group: Group, study: Study) -> None:
     axes.set_xlabel("Confidence, %")
     axes.set_ylabel("Accuracy, %")
     ece = group.mean(CALIBRATION["noise", "ece"])
-    title = group.label.replace("$", r"\$")  # a dollar would start a formula
-    axes.set_title(f"{title}\nECE {number(ece)} under noise", loc="left", fontsize=10.5)
+    axes.set_title(f"{plain(group.label)}\nECE {number(ece)} under noise", loc="left", fontsize=10.5)
     _bare(axes)
 
 

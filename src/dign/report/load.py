@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dign.config import parse_toml
+from dign.data.names import public_name
 from dign.errors import UserError, to_type
 from dign.files import LARGEST_JSON, parse_json, read_limited
 from dign.metrics import Calibration
@@ -112,7 +113,8 @@ def load_run(folder: Path, notes: list[str] | None = None) -> Run:
     parameters = run.get("parameters")
     return Run(
         folder=folder,
-        **{key: clean_text(run[key]) for key in ("name", "method", "title", "model", "data")},
+        **{key: clean_text(run[key]) for key in ("name", "method", "title", "model")},
+        data=public_name(clean_text(run["data"])),
         seed=run["seed"],
         parameters=parameters if isinstance(parameters, int) else None,
         evaluation=results["evaluation"],

@@ -33,7 +33,7 @@ NOISES = ("impulse_noise", "shot_noise", "speckle_noise")
 """The corruptions of mCA-N: Gaussian noise is left out, for some methods train on it."""
 NOT_SETTINGS = {
     "seed", "out", "name", "label", "preset", "device", "compile", "channels_last", "winograd", "checkpoint_seconds",
-    "track",
+    "track", "data",
 }  # fmt: skip
 """Keys of a configuration in which runs of one group may differ."""
 
