@@ -20,6 +20,7 @@ from torch import nn
 from dign.checkpoints import load_weights
 from dign.config import RunConfig, read_toml
 from dign.data.base import DataSet, Split
+from dign.data.folder import has_own_test_split
 from dign.data.names import FOLDER_PREFIX
 from dign.errors import UserError, listed, to_type
 from dign.facts import unsound_facts
@@ -73,10 +74,10 @@ class Run:
         if folder and Path(folder).is_dir():
             config = replace(config, data=f"{FOLDER_PREFIX}{folder}")
         data = load_data(config)
-        self._check_unchanged(data, folder)
+        self._check_unchanged(data, config.data)
         return data
 
-    def _check_unchanged(self, data: DataSet, folder: str | None) -> None:
+    def _check_unchanged(self, data: DataSet, source: str) -> None:
         if list(data.classes) != self.classes:
             raise UserError(
                 f"{self.path} was trained on the classes {listed(self.classes)}, but {self.config.data} now has "
@@ -88,11 +89,10 @@ class Run:
                 f"{self.path} was trained on images of {then}, but those of {self.config.data} now have {today}: put "
                 "the data back as it was, or train a new run."
             )
-        split_here = folder is not None and not (Path(folder) / "train").is_dir()
-        if split_here and not self.trained_on(data.train):
+        if not has_own_test_split(source) and not self.trained_on(data.train):
             raise UserError(
                 f"The images of {self.config.data} have changed since {self.path} was trained, and so has the split: "
-                "it was trained on some of the test images. Put them back as they were, or train a new run."
+                "it may have been trained on some of the test images. Put them back as they were, or train a new run."
             )
 
     def trained_on(self, images: Split) -> bool:

@@ -22,7 +22,7 @@ GRID = """
 data = "digits"
 size = 8
 method = ["standard", "rse"]
-epochs = 10
+epochs = 6
 batch_size = 128
 checkpoint_seconds = 0
 threads = 1
@@ -68,7 +68,7 @@ def test_cores_are_shared_out(monkeypatch):
 
 
 def test_a_killed_worker_is_taken_up_again_to_the_same_weights(small, tmp_path):
-    plan = small(epochs=8)
+    plan = small(epochs=5)
     name = plan.runs[0].name
     engine = LocalEngine(slots=1, threads=1, retries=1)
     engine.start(Job.of(plan.runs[0], tmp_path / "killed", 1))

@@ -16,6 +16,7 @@ from dign.data.base import Check, Official
 from dign.data.decoding import Picture, each, write_pictures
 from dign.data.images import common_size, printable, upright_size
 from dign.data.locks import locked
+from dign.data.names import FOLDER_PREFIX
 from dign.data.progress import Report
 from dign.data.splits import stratified
 from dign.data.store import clear_disk_errors, new_store, open_store
@@ -108,7 +109,7 @@ def _is_sound(path: Path, report: Report) -> bool:
 
 def scan(folder: Path) -> Layout:
     """Find the splits, the classes and the image files, without opening any of them."""
-    if not _holds_folders(folder / "train"):  # where it holds pictures alone it is a class
+    if not _has_splits(folder):
         classes = _classes(folder)
         return Layout(classes, _divide(_pictures(folder, folder, classes)))
     places = {"train": folder / "train"}
@@ -151,8 +152,14 @@ def _classes(place: Path) -> tuple[str, ...]:
     return classes
 
 
-def _holds_folders(place: Path) -> bool:
-    return place.is_dir() and any(map(_is_class, os.scandir(place)))
+def has_own_test_split(name: str) -> bool:
+    """Whether the data set called `name` keeps its test images apart, so that none of them is ever a training image."""
+    return not name.startswith(FOLDER_PREFIX) or _has_splits(Path(name.removeprefix(FOLDER_PREFIX)).expanduser())
+
+
+def _has_splits(folder: Path) -> bool:
+    """Whether there are classes in train/; where that holds pictures alone it is a class itself."""
+    return (folder / "train").is_dir() and any(map(_is_class, os.scandir(folder / "train")))
 
 
 def _is_class(entry: os.DirEntry) -> bool:
