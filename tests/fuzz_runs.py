@@ -21,7 +21,7 @@ from fuzz_samples import picture, results
 
 import dign.train
 from dign.checkpoints import load_weights, save_weights
-from dign.cli.options import parse_method_options
+from dign.cli.options import parse_words
 from dign.config import RunConfig, read_toml
 from dign.data import from_arrays
 from dign.evaluate import chosen_corruptions
@@ -235,7 +235,7 @@ def read_severities(folder: Path) -> None:
 
 def read_words(folder: Path) -> None:
     text = (folder / "words.txt").read_bytes().decode("utf-8", "replace")
-    assign_options("dign+augmix", parse_method_options(text.split()))
+    assign_options("dign+augmix", parse_words(text.split())[1])
 
 
 def read_corruptions(folder: Path) -> None:

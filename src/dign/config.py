@@ -110,8 +110,6 @@ class RunConfig:
             value = coerce(getattr(self, spec.name), hints[spec.name], spec.name)
             object.__setattr__(self, spec.name, value)
             check(spec.name, value, spec.metadata["choices"], spec.metadata["least"])
-        if not isinstance(self.settings, dict) or not all(isinstance(table, dict) for table in self.settings.values()):
-            raise UserError("settings must hold a table for each method that it names, as in [settings.dign].")
         if self.freeze and not self.init:
             raise UserError("freeze keeps weights as init brought them: give init as well.")
         if self.validation >= 1:
@@ -206,6 +204,12 @@ def _merged(defaults: dict[str, dict[str, Any]], given: Any) -> Any:
     tables = {**defaults, **given}
     both = [name for name in defaults.keys() & given.keys() if isinstance(given[name], dict)]
     return {**tables, **{name: {**defaults[name], **given[name]} for name in both}}
+
+
+def check_tables(settings: Any) -> None:
+    """Refuse settings of the methods that are no tables."""
+    if not isinstance(settings, Mapping) or not all(isinstance(table, Mapping) for table in settings.values()):
+        raise UserError("settings must hold a table for each method that it names, as in [settings.dign].")
 
 
 def _with_model_of_init(values: dict[str, Any]) -> dict[str, Any]:

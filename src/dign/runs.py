@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from dign.checkpoints import load_weights
-from dign.config import RunConfig, read_toml
+from dign.config import RunConfig, check_tables, read_toml
 from dign.data.base import DataSet, Split
 from dign.data.folder import has_own_test_split
 from dign.data.names import FOLDER_PREFIX
@@ -241,6 +241,7 @@ def locked(path: Path | str) -> Iterator[None]:
 def method_of(config: RunConfig) -> Method:
     """The method of a configuration; on a person's own images a noise level that is not set follows their size."""
     settings = config.settings
+    check_tables(settings)
     if config.data.startswith(FOLDER_PREFIX) and unset_noise_levels(config):
         with suppress(UserError):  # images that cannot be read are named by whoever loads them to train
             settings = with_noise_levels(config, config.size or min(load_data(config).image_size))

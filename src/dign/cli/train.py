@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dign.cli.options import GroupedCommand, config_options, parse_words
-from dign.config import PRESETS, RunConfig, read_toml
+from dign.config import PRESETS, RunConfig, check_tables, read_toml
 from dign.data.names import FOLDER_DESCRIPTION, FOLDER_PREFIX
 from dign.data.names import NAMES as DATA
 from dign.errors import UserError, nearest, to_type
@@ -83,6 +83,7 @@ def resolve(given: dict[str, Any], words: list[str]) -> RunConfig:
     if str(given.get("data", "")).endswith(".toml"):
         values = read_toml(given.pop("data"))
     values |= given
+    check_tables(values.get("settings", {}))
     if method_options:
         from dign.methods.make import assign_options
 

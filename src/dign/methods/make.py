@@ -6,7 +6,7 @@ from functools import reduce
 from operator import add
 from typing import Any, get_type_hints
 
-from dign.config import coerce
+from dign.config import check_tables, coerce
 from dign.errors import UserError, unknown_name
 from dign.methods import METHODS
 from dign.methods.base import Method
@@ -29,6 +29,7 @@ def make_method(
     """
     wanted = [name.strip() for name in names.split("+")]
     settings = settings or {}
+    check_tables(settings)
     for name in [*wanted, *settings]:
         if name not in METHODS:
             raise unknown_name("method", name, METHODS)
