@@ -51,14 +51,17 @@ def test_the_loop_runs_as_written():
 def test_the_commands_run_as_written_only_smaller(tmp_path, monkeypatch):
     """In order, with options appended that make them small; CIFAR-10 is stood in for by the digits."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "experiments").symlink_to(ROOT / "experiments")
+    for folder in ("experiments", "models"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
     _photographs(tmp_path / "photos")
+    (tmp_path / "picture.jpg").write_bytes((tmp_path / "photos" / "cat" / "0.jpg").read_bytes())
     small = ["--epochs", "1", "--model", "tinynet", "--batch-size", "64", "--quiet"]
     appended = {
         "train": small,
         "evaluate": ["--only", "noise", "--severity", "5", "--quiet"],
         "corrupt": ["--only", "contrast"],
         "landscape": ["--images", "20", "--draws", "1"],
+        "predict": ["--draws", "2"],
     }
     words_seen = set()
     for words in commands("dign"):
