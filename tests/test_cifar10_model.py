@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from dign.classifier import open_classifier
+from dign.methods.make import settings_of
 from dign.model_card import card_text
 from dign.report.schema import check_results
 
@@ -26,7 +27,8 @@ def test_it_is_small_and_tells_ten_classes_apart():
 
 def test_its_card_is_made_of_the_results_file():
     config = json.loads((MODEL / "config.json").read_text())
-    about = {"model": config, "method": RESULTS["run"]["title"], "settings": config["settings"]}
+    method = open_classifier(MODEL).method
+    about = {"model": config, "method": method.title, "settings": settings_of(method)}
     card = (MODEL / "README.md").read_text(encoding="utf-8")
     assert card.split("---\n", 2)[2].strip() == card_text(about, RESULTS).strip()
 
