@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from dign.augment.noise import add_gaussian_noise
 from dign.classifier import Classifier
-from dign.data.folder import EXTENSIONS
+from dign.data.folder import pictures_in
 from dign.data.images import decode, in_parallel, printable
 from dign.devices import as_float, pick_device
 from dign.errors import UserError, check_at_least
@@ -51,7 +50,7 @@ def image_files(places: Iterable[str]) -> list[Path]:
     found: list[Path] = []
     for place in map(Path, places):
         if place.is_dir():
-            inside = sorted(_images_in(place))
+            inside = sorted(pictures_in(place))
             if not inside:
                 raise UserError(f"The folder {printable(place)} holds no images.")
             found += inside
@@ -60,14 +59,6 @@ def image_files(places: Iterable[str]) -> list[Path]:
     if not found:
         raise UserError("Which images? Name image files or folders, or give - for a list of paths on standard input.")
     return found
-
-
-def _images_in(folder: Path) -> Iterator[Path]:
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in names:
-            if os.path.splitext(name)[1].lower() in EXTENSIONS and not name.startswith("."):
-                yield Path(parent, name)
 
 
 def read_images(files: Sequence[Path], image_size: tuple[int, int]) -> Tensor:

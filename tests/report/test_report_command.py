@@ -146,5 +146,5 @@ def test_the_picture_shows_a_model_that_is_always_wrong_and_any_name(fake_run, t
         bins = entry["severities"]["5"]["bins"]
         entry["severities"]["5"] |= {"accuracy": 0.0, "bins": bins | {"correct": [0] * len(bins["correct"])}}
     (folder / "results.json").write_text(json.dumps(results))
-    report(folder, "--figure", tmp_path / "figure.png")
+    report(folder, "--out", tmp_path / "r.html", "--figure", tmp_path / "figure.png")
     assert drawn[0] == (0, 1, 2, 3, 4, 5)

@@ -174,7 +174,7 @@ def _pictures(place: Path, folder: Path, classes: Sequence[str]) -> list[Picture
     for label, name in enumerate(classes):
         if not (place / name).is_dir():
             continue  # a test split need not hold every class
-        members = [Picture(str(path), path, label) for path in _image_files(place / name)]
+        members = [Picture(str(path), path, label) for path in pictures_in(place / name)]
         if not members:
             raise UserError(f"The class folder {place / printable(name)} holds no images: fill it or remove it.")
         found += members
@@ -183,7 +183,8 @@ def _pictures(place: Path, folder: Path, classes: Sequence[str]) -> list[Picture
     return found
 
 
-def _image_files(place: Path) -> Iterator[Path]:
+def pictures_in(place: Path) -> Iterator[Path]:
+    """The image files in a folder and below it, without hidden ones, in the order of their names."""
     for parent, folders, files in os.walk(place):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
