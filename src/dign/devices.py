@@ -6,7 +6,11 @@ import logging
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from inspect import signature
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import torch
@@ -61,8 +65,9 @@ def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> 
     devices, nodes = processes(devices, nodes)
     several = devices * nodes > 1
     device = _own_device(name, devices) if several else pick_device(name)
-    from lightning_fabric import Fabric  # takes seconds to import, and only training needs it
-    from lightning_fabric.strategies import DDPStrategy
+    with _torchmetrics_unread():
+        from lightning_fabric import Fabric  # takes seconds to import, and only training needs it
+        from lightning_fabric.strategies import DDPStrategy
 
     if precision == "auto":
         precision = "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "32"
@@ -83,6 +88,29 @@ def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> 
         meet_after_restart(device)
         fabric.launch()
     return fabric
+
+
+@contextmanager
+def _torchmetrics_unread() -> Iterator[None]:
+    """Tell Fabric which torchmetrics there is, if any, without importing it.
+
+    Fabric imports it for its version number alone; with it come SciPy and, where they are installed, Transformers: twice
+    the time of all else that a training imports.
+    """
+    name = "torchmetrics"
+    try:
+        there = version(name)
+    except PackageNotFoundError:
+        there = None
+    if there is None or name in sys.modules:
+        yield
+        return
+    sys.modules[name] = stand_in = ModuleType(name)
+    stand_in.__dict__["__version__"] = there
+    try:
+        yield
+    finally:
+        del sys.modules[name]
 
 
 def _without_buffers() -> dict[str, bool]:
