@@ -14,5 +14,5 @@ for study in sensitivity branches; do
     [ -d "$runs/laptop-$study" ] || continue
     dign grid "experiments/laptop-$study-cifar10.toml" --out "$runs/laptop-$study" --sensitivity --quiet
     mkdir -p "$here/$study"
-    cp "$runs/laptop-$study/sensitivity"/*/* "$here/$study"
+    cp -r "$runs/laptop-$study/sensitivity/." "$here/$study"
 done

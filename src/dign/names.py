@@ -13,7 +13,7 @@ METHODS = {
 }
 
 MODELS = {
-    "tinynet": "three-stage net for demonstrations, 0.03 M parameters",
+    "tinynet": "three-stage net for demonstrations, 0.04 M parameters",
     "fastnet": "three-stage net for CPUs, widths 16-64-128, whitened input, 0.3 M parameters",
     "wide_fastnet": "fastnet of widths 64-256-256, 2.0 M parameters",
     "resnet18": "ResNet-18 for small images, 11.2 M parameters",

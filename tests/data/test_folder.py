@@ -140,6 +140,15 @@ def test_an_unreadable_image_is_named_and_nothing_is_left(photographs, tmp_path)
             assert stores(tmp_path) == []
 
 
+def test_pictures_in_a_format_that_cannot_be_decoded_are_not_left_out_unsaid(photographs, tmp_path):
+    (photographs / "train" / "red" / ".hidden.HEIC").write_bytes(b"")
+    (photographs / "train" / "red" / "notes.txt").write_bytes(b"")
+    load(photographs, tmp_path)
+    (photographs / "train" / "red" / "IMG_1.HEIC").write_bytes(b"")
+    with pytest.raises(UserError, match=r"red/IMG_1\.HEIC cannot be decoded: convert \.heic files to JPEG"):
+        load(photographs, tmp_path)
+
+
 def test_what_is_wrong_with_a_folder_is_said(photographs, tmp_path, save_image):
     (photographs / "train" / "green").mkdir()
     with pytest.raises(UserError, match=r"class folder .*train/green holds no images"):

@@ -28,6 +28,8 @@ EXTENSIONS = tuple(
     for names in ("jpg jpeg jpe jfif mpo", "png bmp gif webp avif", "tif tiff jp2", "ppm pgm pbm pnm")
     for name in names.split()
 )
+FOREIGN = tuple(f".{name}" for name in "heic heif jxl psd svg dng cr2 cr3 nef arw orf rw2".split())
+"""Pictures that cannot be decoded: to pass them over would leave out half of a telephone's photographs unsaid."""
 TEST_FRACTION = 0.2
 DECODING = 2
 """Counts up whenever decoding changes, so that a cache made the old way is not taken for one made the new way."""
@@ -188,7 +190,11 @@ def pictures_in(place: Path) -> Iterator[Path]:
     for parent, folders, files in os.walk(place):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
-            if not name.startswith(".") and os.path.splitext(name)[1].lower() in EXTENSIONS:
+            extension = os.path.splitext(name)[1].lower()
+            if extension in FOREIGN and not name.startswith("."):
+                what = printable(Path(parent, name))
+                raise UserError(f"{what} cannot be decoded: convert {extension} files to JPEG, or move them elsewhere.")
+            if extension in EXTENSIONS and not name.startswith("."):
                 yield Path(parent, name)
 
 
