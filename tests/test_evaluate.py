@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from dign.corruptions import corrupt, write_benchmark
 from dign.data.base import Split
 from dign.errors import UserError
 from dign.evaluate import Conditions, benchmark_for, chosen_corruptions, evaluate, evaluate_run
+from dign.methods import RSE
 from dign.metrics import Calibration
 from dign.train import train
 
@@ -175,3 +177,11 @@ def test_a_temperature_is_fitted_on_validation_and_shown_beside_the_rest(run):
         assert scaled[part]["accuracy"] == before["accuracy"] and scaled[part]["ece"] != before["ece"]
     with pytest.raises(UserError, match="evaluate another one"):
         evaluate_run(run, NOISE, device="cpu", temperature=True, split="validation")
+
+
+def test_the_batch_size_does_not_matter_to_a_method_that_draws_noise(model, split):
+    predict = partial(RSE(sigma=0.3).predict, model)
+    whole, pieces = (evaluate(predict, split, NOISE, batch_size=size) for size in (90, 7))
+    for name in NOISE.corruptions:
+        bins = [part["corruptions"][name]["severities"]["5"]["bins"] for part in (whole, pieces)]
+        assert bins[0]["correct"] == bins[1]["correct"] and bins[0]["counts"] == bins[1]["counts"]

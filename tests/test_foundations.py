@@ -3,6 +3,7 @@
 import json
 import os
 import tomllib
+from typing import Optional
 
 import pytest
 import torch
@@ -119,6 +120,8 @@ def test_a_presets_settings_of_a_method_stand_unless_others_are_given():
         ({"data": "digits", "schedule": "stp"}, "Did you mean 'step'"),
         ({"data": "digits", "validation": 1.0}, "below 1"),
         ({"data": "digits", "preset": "papr"}, "Did you mean 'paper'"),
+        ({"data": "digits", "preset": ["fast"]}, "Unknown preset"),
+        ({"data": "digits", "seed": 2**63}, "seed must be below"),
         ({"epochs": 1}, "Which data"),
         ({"data": "digits", "dign": {"weight": 1}}, r"under \[settings.dign\]"),
     ],
@@ -133,6 +136,8 @@ def test_text_becomes_what_the_field_wants():
     assert coerce("3", int, "x") == 3
     assert coerce("1,2", tuple[int, ...], "x") == (1, 2)
     assert coerce("none", float | None, "x") is None
+    for kind in (int | None, Optional[int]):  # noqa: UP045 - one and the same from Python 3.14 on
+        assert coerce("2", kind, "x") == 2 and coerce(None, kind, "x") is None
 
 
 def test_unreadable_configuration_files_are_named(tmp_path):

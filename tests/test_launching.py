@@ -4,11 +4,12 @@ import os
 import signal
 
 import pytest
+import torch
 from torch import nn
 
 from dign.config import RunConfig
 from dign.data import load
-from dign.devices import make_fabric
+from dign.devices import make_fabric, pick_device
 from dign.distributed import Team
 from dign.errors import UserError
 from dign.interrupts import interruptible
@@ -103,6 +104,31 @@ def test_a_mistake_that_all_processes_make_is_told_by_the_first_and_fails_in_it_
 def test_several_processes_need_a_kind_of_device_and_not_one_of_them(device):
     with pytest.raises(UserError, match="is one device"):
         make_fabric(device, "32", devices=2)
+
+
+@pytest.mark.parametrize(("capability", "expected"), [((7, 5), "32-true"), ((8, 0), "bf16-mixed")])
+def test_bfloat16_is_taken_where_the_gpu_has_it_and_not_where_torch_imitates_it(monkeypatch, capability, expected):
+    class Recorded(Exception):
+        pass
+
+    def record(**options):
+        raise Recorded(options["precision"])
+
+    monkeypatch.setattr("dign.devices.pick_device", lambda name: torch.device("cuda:1"))
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
+    monkeypatch.setattr("lightning_fabric.Fabric", record)
+    with pytest.raises(Recorded, match=expected):
+        make_fabric("cuda:1", "auto")
+
+
+def test_a_device_without_float64_is_refused(monkeypatch):
+    def zeros(*size, dtype=None, **options):
+        raise TypeError("Cannot convert a MPS Tensor to float64 dtype.") if dtype is torch.float64 else AssertionError
+
+    monkeypatch.setattr(torch, "zeros", zeros)
+    with pytest.raises(UserError, match=r"'mps' cannot be used here \(Cannot convert a MPS Tensor to float64 dtype\)"):
+        pick_device("mps")
 
 
 def test_a_batch_that_does_not_divide_is_refused():

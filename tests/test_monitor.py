@@ -32,3 +32,27 @@ def test_time_left_reckons_that_later_steps_cost_more(tmp_path):
 
 def test_time_left_is_known_where_records_come_minutes_apart(tmp_path):
     assert remaining_after(tmp_path, lambda step: 12.0, 50) == pytest.approx(50 * 12, abs=1)
+
+
+@pytest.mark.parametrize("fails_in", ["log", "close"])
+def test_a_tracker_that_fails_is_left_and_training_goes_on(tmp_path, capsys, fails_in):
+    calls = []
+
+    class Flaky:
+        def log(self, values, step):
+            self._do("log", step)
+
+        def close(self):
+            self._do("close")
+
+        def _do(self, *call):
+            calls.append(call)
+            if call[0] == fails_in:
+                raise ConnectionError("The server is gone.\nAsk somebody.")
+
+    with Monitor(tmp_path, total=9, first=0, images_per_step=1, title="a run", quiet=False, tracker=Flaky()) as monitor:
+        monitor.trained(1, 0, 1.0, {}, 0.1)
+        monitor.trained(2, 0, 1.0, {}, 0.1)
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 2
+    assert calls == ([("log", 1)] if fails_in == "log" else [("log", 1), ("log", 2), ("close",)])
+    assert "The tracker failed (The server is gone.): metrics.jsonl goes on alone." in capsys.readouterr().err

@@ -71,3 +71,11 @@ def test_a_saved_state_goes_on_to_the_same_weights(tmp_path):
         step(second, its)
     for a, b in zip(whole.parameters(), second.parameters(), strict=True):
         assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize(("kernel", "gradient"), [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0)])
+def test_zeros_in_a_kernel_or_its_gradient_do_no_harm(kernel, gradient):
+    parameter = nn.Parameter(torch.full((2, 2, 3, 3), kernel))
+    parameter.grad = torch.full_like(parameter, gradient)
+    Orthogonal([parameter], lr=0.2).step()
+    assert torch.equal(parameter, torch.full_like(parameter, kernel))

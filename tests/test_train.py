@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -138,6 +140,23 @@ def test_resuming_a_finished_run_changes_nothing(undisturbed):
     before = (undisturbed / "model.safetensors").stat().st_mtime_ns
     resume(undisturbed, quiet=True)
     assert (undisturbed / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_a_run_that_another_process_finishes_meanwhile_is_left_as_it_is(undisturbed, tmp_path, monkeypatch):
+    path = tmp_path / "run"
+    shutil.copytree(undisturbed, path)
+    (path / "model.safetensors").rename(tmp_path / "finished")
+
+    @contextmanager
+    def finished_by_another(folder):
+        (tmp_path / "finished").rename(folder / "model.safetensors")
+        yield
+
+    monkeypatch.setattr(dign.train, "locked", finished_by_another)
+    assert not load_run(path).finished
+    assert resume(path, quiet=True).finished
+    for name in ("metrics.jsonl", "model.safetensors", "run.json"):
+        assert (path / name).read_bytes() == (undisturbed / name).read_bytes()
 
 
 def test_an_existing_folder_is_never_written_over(undisturbed, tmp_path):

@@ -10,7 +10,8 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from dign.errors import UserError, unknown_name
 from dign.files import check_depth, read_limited
@@ -112,6 +113,8 @@ class RunConfig:
             check(spec.name, value, spec.metadata["choices"], spec.metadata["least"])
         if self.freeze and not self.init:
             raise UserError("freeze keeps weights as init brought them: give init as well.")
+        if max(self.seed, self.validation_seed) >= 2**63:
+            raise UserError(f"A seed must be below 2^63, not {max(self.seed, self.validation_seed)}.")
         if self.validation >= 1:
             raise UserError(f"validation must be a fraction below 1, not {self.validation}.")
         if not 0 <= self.label_smoothing < 1 or self.momentum >= 1 or self.warmup > 1 or self.small_first > 1:
@@ -122,7 +125,7 @@ class RunConfig:
         """From merged TOML keys and options: `preset` is expanded, unknown keys are refused."""
         values = dict(values)
         preset = values.pop("preset", "digits" if values.get("data") == "digits" else "paper")
-        if preset not in PRESETS:
+        if not isinstance(preset, str) or preset not in PRESETS:
             raise unknown_name("preset", preset, PRESETS)
         known = [spec.name for spec in fields(cls)]
         for key in values:
@@ -267,9 +270,9 @@ def _check_numbers(value: Any) -> None:
 def coerce(value: Any, kind: Any, name: str) -> Any:
     """`value` as `kind`: numbers and booleans may come as text from the command line, integers stand for floats."""
     options = [option for option in get_args(kind) if option is not type(None)]
-    if options and not hasattr(kind, "__origin__"):  # X | None
+    if get_origin(kind) in (Union, UnionType):  # X | None
         return None if value is None or value == "none" else coerce(value, options[0], name)
-    if getattr(kind, "__origin__", None) is tuple:
+    if get_origin(kind) is tuple:
         items = value.split(",") if isinstance(value, str) else value
         if not isinstance(items, list | tuple):
             raise UserError(f"{name} must be a list, not {value!r}.")

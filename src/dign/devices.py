@@ -42,8 +42,8 @@ def pick_device(name: str) -> torch.device:
     except RuntimeError as error:  # its message is a list of all that torch has ever run on
         raise UserError(f"There is no device called '{name}': use --device auto, cpu, cuda or cuda:1.") from error
     try:
-        torch.zeros(1, device=device).item()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        torch.zeros(1, device=device, dtype=torch.float64).item()  # which corruptions and sums need, and Apple's lack
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
         reason = str(error).splitlines()[0].partition(". ")[0].rstrip(".")
         raise UserError(f"The device '{name}' cannot be used here ({reason}): use --device cpu.") from error
     return device
@@ -70,7 +70,7 @@ def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> 
         from lightning_fabric.strategies import DDPStrategy
 
     if precision == "auto":
-        precision = "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "32"
+        precision = "bf16" if _has_bfloat16(device) else "32"
     torch.backends.cudnn.deterministic = True
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # the first process has its own way to say things
     try:
@@ -90,12 +90,19 @@ def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> 
     return fabric
 
 
+def _has_bfloat16(device: torch.device) -> bool:
+    """Whether the device computes in bfloat16 itself; torch also says yes where it imitates that, slowly."""
+    if device.type != "cuda":
+        return False
+    return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= (8, 0)
+
+
 @contextmanager
 def _torchmetrics_unread() -> Iterator[None]:
     """Tell Fabric which torchmetrics there is, if any, without importing it.
 
-    Fabric imports it for its version number alone; with it come SciPy and, where they are installed, Transformers: twice
-    the time of all else that a training imports.
+    Fabric imports it for its version number alone; with it come SciPy and, where they are installed, Transformers:
+    twice the time of all else that a training imports.
     """
     name = "torchmetrics"
     try:

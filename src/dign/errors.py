@@ -31,6 +31,13 @@ def reason_of(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error of torch, on any device, or of Python says that memory ran out."""
+    texts = ("out of memory", "can't allocate memory", "not enough memory")
+    kinds = ("MemoryError", "OutOfMemoryError")  # the latter is torch's, whom nobody needs to import for this
+    return type(error).__name__ in kinds or any(text in str(error) for text in texts)
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
     """The error for a name that is not in a registry: it names the nearest known one and lists all."""
     choices = sorted(set(known))

@@ -19,6 +19,7 @@ from dign.data.base import DataSet, Split
 from dign.data.names import public_name
 from dign.devices import as_float, pick_device
 from dign.distributed import ALONE, Team
+from dign.draws import make_placed_generator
 from dign.errors import UserError, unknown_name
 from dign.examples import example_predictions
 from dign.files import write_json
@@ -103,7 +104,7 @@ def evaluate(
         labels = condition.labels[first : first + batch_size]
         images = as_float(condition.images[first : first + batch_size].to(device))
         purpose = f"predict/{condition.name}/{condition.severity}"
-        probabilities = predict(images, make_generator(seed, purpose, first, device))
+        probabilities = predict(images, make_placed_generator(seed, purpose, first, device))
         scaled = None if temperature is None else tempered(probabilities, temperature)
         return [counted(each.cpu(), labels, bins) for each in (probabilities, scaled) if each is not None]
 

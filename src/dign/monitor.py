@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from dign.errors import UserError
+from dign.errors import UserError, reason_of
 from dign.files import parse_json, read_limited, write_text
 from dign.tracking import Tracker
 
@@ -68,8 +68,7 @@ class Monitor:
     ) -> None:
         self._progress.stop()
         self._file.close()
-        if self._tracker:
-            self._tracker.close()
+        self._track(lambda tracker: tracker.close())
 
     def trained(self, step: int, epoch: int, loss: float, terms: dict[str, float], lr: float) -> None:
         """Record the mean loss since the last call; `step` steps are done."""
@@ -100,8 +99,17 @@ class Monitor:
     def _write(self, record: dict[str, Any]) -> None:
         self._file.write(json.dumps(record) + "\n")
         self._file.flush()
-        if self._tracker:
-            self._tracker.log(numbers_of(record), record["step"])
+        self._track(lambda tracker: tracker.log(numbers_of(record), record["step"]))
+
+    def _track(self, do: Callable[[Tracker], None]) -> None:
+        """Whatever goes wrong with a tracker (its server may be gone) is said, and training goes on without it."""
+        if self._tracker is None:
+            return
+        try:
+            do(self._tracker)
+        except Exception as error:
+            self._tracker = None
+            self.say(f"The tracker failed ({reason_of(error)}): metrics.jsonl goes on alone.")
 
 
 class Unseen(Monitor):

@@ -57,9 +57,9 @@ class Orthogonal(Optimizer):
         assert gradient is not None
         state["momentum"].mul_(momentum).add_(gradient)
         direction = orthogonal(gradient.add(state["momentum"], alpha=momentum).flatten(1)).view_as(kernel)
-        norm = kernel.norm()
-        kernel.sub_(direction * (group["lr"] * norm / direction.norm()))
-        kernel.mul_(norm / kernel.norm())
+        norm, least = kernel.norm(), torch.finfo(kernel.dtype).tiny  # a gradient of zeros moves nothing
+        kernel.sub_(direction * (group["lr"] * norm / direction.norm().clamp(min=least)))
+        kernel.mul_(norm / kernel.norm().clamp(min=least))
 
     def _adam(self, parameter: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
         gradient, first_decay, second_decay = parameter.grad, 0.9, 0.95

@@ -100,7 +100,8 @@ def resume(path: Path | str, *, quiet: bool = False, devices: int | None = None,
                 f"{len(data.train)}: put the data back as it was, or start a new run."
             )
     with team.first_holds(locked(path)), team.surviving(f"go on with `dign train --resume {to_type(path)}`"):
-        return _Training(run, data, fabric, team).fit(quiet=quiet)
+        run = load_run(path)  # another process may have held it, and finished it
+        return run if run.finished else _Training(run, data, fabric, team).fit(quiet=quiet)
 
 
 class _Training:
@@ -319,7 +320,7 @@ class _Training:
             return 0
         metadata, pending = load_state(self.run.checkpoint, self.model, self.optimizer)
         try:
-            self.pending = unstacked({name: tensor.to(self.device) for name, tensor in pending.items()})
+            self.pending = unstacked({name: tensor.to(self.device, copy=True) for name, tensor in pending.items()})
             self.seconds_before, step = float(metadata["seconds"]), int(metadata["step"])
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise UserError(f"{self.run.checkpoint} is not a checkpoint of a run: it names no step.") from error

@@ -1,6 +1,9 @@
 """Whatever click finds wrong is one line with what to do, and exit code 2."""
 
 import pytest
+import torch
+
+from dign.cli import main
 
 SEE = ": see `dign {} --help`."
 
@@ -39,3 +42,30 @@ def test_a_mistake_is_one_line(dign_command, args, line):
 def test_a_group_alone_shows_its_help(dign_command, args):
     code, out, err = dign_command(*args)
     assert (code, out) == (2, "") and err.startswith("Usage: dign") and "Commands:" in err
+
+
+@pytest.mark.parametrize(
+    "error", [torch.OutOfMemoryError("CUDA"), RuntimeError("can't allocate memory"), MemoryError()]
+)
+def test_too_little_memory_is_one_line(dign_command, monkeypatch, error):
+    def fail(*args, **options):
+        raise error
+
+    monkeypatch.setattr("dign.train.train", fail)
+    code, _, said = dign_command("train", "digits", "--out", "nowhere")
+    assert code == 2 and said.count("\n") == 1 and "try a smaller --batch-size" in said
+
+
+def test_a_fault_of_the_program_is_not_taken_for_a_mistake(dign_command, monkeypatch):
+    def fail(*args, **options):
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr("dign.train.train", fail)
+    with pytest.raises(RuntimeError, match="a fault"):
+        main(["train", "digits", "--out", "nowhere"])
+
+
+def test_a_list_of_methods_in_a_file_for_one_run_is_one_line(dign_command, tmp_path):
+    (tmp_path / "run.toml").write_text('data = "digits"\nmethod = ["dign"]\n')
+    said = "dign: method must be text, not ['dign'].\n"
+    assert dign_command("train", tmp_path / "run.toml", "--sigma-max", "0.1") == (2, "", said)

@@ -12,6 +12,7 @@ from dign.corruptions import NAMES, corrupt, open_benchmark, write_benchmark
 from dign.corruptions.benchmark import TINY_IMAGENET_C
 from dign.corruptions.jpeg import jpeg
 from dign.errors import UserError
+from dign.locks import holding
 
 CLASSES = ("ant", "bee", "cow")
 COUNT = 7
@@ -279,3 +280,24 @@ def test_images_that_cannot_be_corrupted_leave_nothing_behind(tmp_path: Path, im
     with pytest.raises(UserError, match="at least 8"):
         write(images[..., :6, :6], labels, tmp_path / "new", names=("fog",))
     assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_another_process_writes_to_is_left_alone(tmp_path: Path, images, labels) -> None:
+    write(images, labels, tmp_path, names=("fog",))
+    before = contents(tmp_path)
+    with holding(tmp_path / ".lock"), pytest.raises(UserError, match="Another process is writing to"):
+        write(images, labels, tmp_path, names=("contrast",))
+    assert contents(tmp_path) == before
+
+
+def test_jpeg_does_not_depend_on_how_matrices_are_multiplied(images, monkeypatch) -> None:
+    """A GPU may round the factors of float32 matrices to 10 bits; whoever multiplies so would be off by levels."""
+    expected = jpeg(images, 25)
+    multiply = torch.Tensor.__matmul__
+
+    def rounded(first, second):
+        assert first.dtype != torch.float32, "float32 matrices are multiplied"
+        return multiply(first, second)
+
+    monkeypatch.setattr(torch.Tensor, "__matmul__", rounded)
+    assert torch.equal(jpeg(images, 25), expected)

@@ -1,8 +1,11 @@
 """What a grid file says, and what it cannot say."""
 
 import pytest
+import torch
 
+from dign.corruptions import write_benchmark
 from dign.errors import UserError
+from dign.grid.evaluation import Evaluation
 from dign.grid.plan import make_plan, read_plan
 
 PAPER = {"data": "cifar10", "method": ["standard", "dign"], "seed": [0, 1, 2]}
@@ -106,6 +109,7 @@ def test_tables_for_a_method_a_model_or_a_data_set():
         ({**PAPER, "evaluate": {"severity": 6}}, "everities"),
         ({**PAPER, "evaluate": {"severity": [1.5]}}, "severity must be"),
         ({**PAPER, "evaluate": {"profile": "cifra"}}, "Did you mean 'cifar'?"),
+        ({**PAPER, "evaluate": {"profile": ["cifar"]}}, "profile must be text"),
         ({**PAPER, "evaluate": {"only": 3}}, "only must be"),
         ({**PAPER, "evaluate": {"temperature": 1.5}}, "temperature must be"),
         ({**PAPER, "evaluate": {"temperature": True, "split": "validation"}}, "fitted on the validation split"),
@@ -155,3 +159,26 @@ def test_names_are_safe_for_shells_and_file_systems(tmp_path):
     (run,) = make_plan({"data": f"folder:{tmp_path}/my photos; rm", "model": "timm:resnet18.a1"}).runs
     assert not set(run.name) & set(" /;:'\"$&|<>*?\\")
     assert not run.name.startswith(("-", "."))
+
+
+def test_values_of_an_evaluation_may_come_as_text():
+    evaluation = Evaluation.from_mapping({"temperature": "no", "batch_size": "100", "seed": "3"})
+    assert (evaluation.temperature, evaluation.batch_size, evaluation.seed) == (False, 100, 3)
+
+
+def test_results_of_part_of_a_benchmark_are_not_taken_for_all_of_it(tmp_path):
+    images, labels = torch.zeros(2, 3, 8, 8, dtype=torch.uint8), torch.tensor([0, 1])
+    folder = tmp_path / "some-c"
+    write_benchmark(images, labels, folder, classes=("a", "b"), names=("fog", "contrast"))
+
+    def results(names, severities):
+        table = {name: {"severities": dict.fromkeys(map(str, severities))} for name in names}
+        return {"evaluation": {"split": "test", "benchmark": "some-c"}, "corruptions": table}
+
+    whole = Evaluation.from_mapping({"benchmark": str(folder)})
+    assert whole.describes(results(["fog", "contrast"], range(1, 6)))
+    assert not whole.describes(results(["fog"], range(1, 6)))
+    assert not whole.describes(results(["fog", "contrast"], [3]))
+    assert not whole.describes(results([], []))
+    folder.rename(tmp_path / "elsewhere")
+    assert whole.describes(results(["fog"], range(1, 6))), "nobody knows any more what there was"

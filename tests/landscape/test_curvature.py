@@ -12,6 +12,7 @@ from dign.landscape import (
     largest_eigenvalue,
     squared_curvature_by_differences,
 )
+from dign.landscape.lanczos import extreme_eigenvalues
 
 
 def closed_form_hessian(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
@@ -177,3 +178,20 @@ def test_a_step_activation_is_refused(batch) -> None:
 def test_an_error_of_the_model_itself_is_not_disguised(batch) -> None:
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         hessian_traces(nn.Sequential(nn.Flatten(), nn.Linear(3, 4)).double(), *batch)
+
+
+def test_both_ends_of_the_spectrum_have_converged_before_it_stops() -> None:
+    """The largest eigenvalue stands alone and is found at once, the smallest is the edge of a dense band."""
+    values = torch.cat([torch.linspace(-1.0, 0.0, 398), torch.tensor([-1.05, 2.0])]).double()
+    like = torch.zeros(3, 400, dtype=torch.float64)
+
+    class Diagonal:
+        def __init__(self) -> None:
+            self.like = like
+
+        def __matmul__(self, v):
+            return v * values
+
+    found = extreme_eigenvalues(Diagonal(), iterations=200, tolerance=1e-4)
+    assert bool((found.smallest_residual <= 1e-4 * 2.0).all())
+    torch.testing.assert_close(found.smallest, torch.full((3,), -1.05).double(), atol=1e-3, rtol=0)

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
+from dign.draws import BLOCK, image_noise
 from dign.errors import UserError
 from dign.landscape import gradient_norms, hessian_traces, image_losses, memory
-from dign.landscape.draws import BLOCK, image_noise
 from dign.landscape.measure import Plan, default_radii, measure
 
 COUNT = 70  # more than two blocks of noise

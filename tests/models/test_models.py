@@ -98,3 +98,19 @@ def test_only_the_bias_of_a_whitening_layer_trains():
     before = tiny[1].patch.weight.clone()
     whiten(tiny, torch.zeros(4, 3, 8, 8, dtype=torch.uint8))
     assert tiny[1].patch.weight.requires_grad and torch.equal(before, tiny[1].patch.weight)
+
+
+@pytest.mark.parametrize("count", [9, 10, 14, 15, 25, 100])
+def test_statistics_are_of_images_from_the_first_to_the_last(count):
+    """Images may be sorted by class: here the last fifth of them is white."""
+    images = torch.zeros(count, 3, 1, 1, dtype=torch.uint8)
+    images[-(count // 5) :] = 255
+    mean, _ = channel_statistics(images, most=10)
+    assert mean[0] == pytest.approx(count // 5 / count, abs=0.1) and mean[0] > 0
+
+
+def test_building_a_model_leaves_the_random_state_alone():
+    before = torch.get_rng_state()
+    first, second = (build("tinynet", classes=2, image_size=(8, 8), seed=3)[1].state_dict() for _ in range(2))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(torch.equal(first[key], second[key]) for key in first)

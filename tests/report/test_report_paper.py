@@ -1,5 +1,7 @@
 """The paper's numbers and claims against ours."""
 
+import json
+
 import pytest
 
 from dign.report.claims import CLAIMS, FAILS, PARTLY, PASSES, UNMEASURED, UNSURE, Claim, check_claim, claims_table
@@ -54,6 +56,20 @@ def test_means_over_other_corruptions_than_the_paper_s_are_not_compared(fake_run
     fake_run(tmp_path / "a", data="cifar10", model="densenet121", families=("noise", "blur"))
     labels = [row.label for row in paper_comparison(make_study(*load_runs([tmp_path]))).rows]
     assert labels == ["Clean acc.", "mCA-N", "Clean RMSE", "Corrupt RMSE-N"]
+
+
+def test_other_severities_or_images_than_the_paper_s_are_not_compared(fake_run, tmp_path):
+    for name, split, severities in (("hard", "test", "5"), ("held-out", "validation", "12345")):
+        fake_run(tmp_path / name, data="cifar10", model="resnet18")
+        file = tmp_path / name / "results.json"
+        results = json.loads(file.read_text())
+        results["evaluation"]["split"] = split
+        for corruption in results["corruptions"].values():
+            corruption["severities"] = {key: corruption["severities"][key] for key in severities}
+        file.write_text(json.dumps(results))
+    rows = paper_comparison(make_study(*load_runs([tmp_path / "hard"]))).rows
+    assert {row.label.split()[0] for row in rows} == {"Clean"}, "clean images know no severity"
+    assert paper_comparison(make_study(*load_runs([tmp_path / "held-out"]))) is None
 
 
 def test_with_one_seed_no_claim_is_decided(demo_runs):

@@ -161,3 +161,10 @@ def test_a_folder_is_one_data_set_however_it_was_spelled(fake_run, tmp_path):
         fake_run(tmp_path / str(seed), "DiGN", seed, data=data)
     study = make_study(*load_runs([tmp_path]))
     assert study.data == "folder:photos" and [len(group.runs) for group in study.groups] == [4]
+
+
+def test_with_few_seeds_in_common_the_difference_is_over_those():
+    few = compare(Statistic({0: 90.0, 1: 80.0, 2: 70.0}), Statistic({0: 91.0}))
+    assert (few.mean, few.seeds, few.p) == (-1.0, 1, None)
+    none = compare(Statistic({0: 90.0, 1: 80.0}), Statistic({2: 80.0}))
+    assert (none.mean, none.seeds, none.p) == (5.0, 0, None)

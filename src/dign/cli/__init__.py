@@ -10,7 +10,7 @@ import click
 
 from dign import __version__
 from dign.cli.mistakes import sentence_about
-from dign.errors import SaidElsewhere, UserError
+from dign.errors import SaidElsewhere, UserError, is_out_of_memory
 from dign.launching import code_for_all, local_rank
 
 VERBS = {
@@ -77,6 +77,10 @@ def main(args: list[str] | None = None) -> None:
         code = 1
     except OSError as error:
         code = complain(_about_files(error))
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        code = complain("There is too little memory for this: try a smaller --batch-size, or a device with more.")
     sys.exit(code if isinstance(code, int) else 0)
 
 

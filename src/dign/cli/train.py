@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dign.cli.options import GroupedCommand, config_options, parse_words
-from dign.config import PRESETS, RunConfig, check_tables, read_toml
+from dign.config import PRESETS, RunConfig, check_tables, coerce, read_toml
 from dign.data.names import FOLDER_DESCRIPTION, FOLDER_PREFIX
 from dign.data.names import NAMES as DATA
 from dign.errors import UserError, nearest, to_type
@@ -89,7 +89,7 @@ def resolve(given: dict[str, Any], words: list[str]) -> RunConfig:
 
         _check_spelling(method_options)
         settings = {name: dict(table) for name, table in values.get("settings", {}).items()}
-        for name, table in assign_options(values.get("method", "dign"), method_options).items():
+        for name, table in assign_options(coerce(values.get("method", "dign"), str, "method"), method_options).items():
             settings.setdefault(name, {}).update(table)
         values["settings"] = settings
     return RunConfig.from_mapping(values)

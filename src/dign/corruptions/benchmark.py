@@ -104,10 +104,7 @@ def open_benchmark(
     verify: compare every part with the manifest's checksum, which reads everything once.
     """
     folder = Path(folder)
-    if not folder.is_dir():
-        raise UserError(f"There is no benchmark folder {folder}.")
-    manifest = read_manifest(folder)
-    layout = manifest["layout"] if manifest else _guess_layout(folder)
+    manifest, layout = _kind_of(folder)
     stored = tuple(manifest["severities"]) if manifest else SEVERITIES
     benchmark = Benchmark(
         folder,
@@ -122,6 +119,20 @@ def open_benchmark(
         check_parts(folder, manifest)
     _check_conditions(benchmark, labels)
     return benchmark
+
+
+def names_in(folder: Path | str) -> tuple[str, ...]:
+    """The corruptions that `open_benchmark` reads from a folder by default."""
+    manifest, layout = _kind_of(Path(folder))
+    return _chosen_names(Path(folder), layout, manifest, None)
+
+
+def _kind_of(folder: Path) -> tuple[dict[str, Any] | None, str]:
+    """The manifest of a benchmark, where it has one, and its layout."""
+    if not folder.is_dir():
+        raise UserError(f"There is no benchmark folder {folder}.")
+    manifest = read_manifest(folder)
+    return manifest, manifest["layout"] if manifest else _guess_layout(folder)
 
 
 def _guess_layout(folder: Path) -> str:

@@ -41,10 +41,10 @@ def jpeg(images: Tensor, quality: int) -> Tensor:
 
 
 def _mix_channels(matrix: tuple[tuple[int, ...], ...], x: Tensor) -> Tensor:
-    """Multiply the channels of (N,C,H,W) by a matrix (D,C)."""
-    weights = torch.tensor(matrix, dtype=x.dtype, device=x.device)
-    mixed: Tensor = (weights @ x.flatten(2)).unflatten(2, x.shape[-2:])
-    return mixed
+    """Multiply the channels of (N,C,H,W) by a matrix (D,C); not by matmul, which a GPU may be set to round."""
+    channels = x.unbind(1)
+    rows = [[weight * channel for weight, channel in zip(row, channels, strict=True) if weight] for row in matrix]
+    return torch.stack([sum(row[1:], start=row[0]) for row in rows], dim=1)
 
 
 def _column(values: tuple[int, ...], x: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ from dign.corruptions.frosting import frost_source
 from dign.corruptions.manifest import FOLDERS, LABELS, NPY, SCHEMA, digest, part_name, read_manifest, write_manifest
 from dign.errors import UserError, unknown_name
 from dign.files import replacing
+from dign.locks import Held, holding
 
 JPEG_QUALITY = 85  # of the published Tiny-ImageNet-C
 _TASK_VALUES = 512 * 3 * 32 * 32
@@ -76,7 +77,8 @@ def write_benchmark(
     for name in chosen:
         if name not in NAMES:
             raise unknown_name("corruption", name, NAMES)
-    manifest = _begin(folder, job, data, chosen)
+    if read_manifest(folder) is None:
+        _refuse_others(folder)
     total, done = len(chosen) * len(job.severities) * len(images), 0
 
     def advance(count: int) -> None:
@@ -84,13 +86,24 @@ def write_benchmark(
         done += count
         progress(done, total)
 
-    with _pool(workers) as pool:
+    with _alone_in(folder), _pool(workers) as pool:
+        manifest = _begin(folder, job, data, chosen)
         if layout == NPY:
             _write_labels(folder, job, manifest)
         for name in chosen:
             write = _write_array if layout == NPY else _write_folders
             write(folder, job, name, manifest, pool, advance)
     return manifest
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Two writers would take each other's unfinished files away."""
+    try:
+        with holding(folder / ".lock"):
+            yield
+    except Held as error:
+        raise UserError(f"Another process is writing to {folder}: wait for it, or choose another folder.") from error
 
 
 def _checked_job(
@@ -142,10 +155,7 @@ def _begin(folder: Path, job: _Job, data: str, names: Sequence[str]) -> dict[str
         "frost": frost_source(),
         "dign": __version__,
     }
-    earlier = read_manifest(folder)
-    if earlier is None:
-        _refuse_others(folder)
-        earlier = {**settings, "names": [], "parts": {}}
+    earlier = read_manifest(folder) or {**settings, "names": [], "parts": {}}
     for key, value in settings.items():
         if earlier.get(key) != value:
             shown = "" if key in ("images_sha256", "classes") else f" ({earlier.get(key)}, not {value})"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dign.config import check, coerce
+from dign.corruptions.benchmark import names_in
 from dign.corruptions.settings import PROFILES
 from dign.errors import UserError, unknown_name
 from dign.severities import parse_severities
@@ -50,12 +51,15 @@ class Evaluation:
         from dign.evaluate import chosen_corruptions
 
         chosen_corruptions(self.only)
+        kinds = {"profile": str | None, "split": str, "seed": int, "batch_size": int, "temperature": bool}
+        for name, kind in kinds.items():
+            object.__setattr__(self, name, coerce(getattr(self, name), kind, name))
         check("split", self.split, SPLITS, None)
         if self.profile is not None:
             check("profile", self.profile, PROFILES, None)
-        check("seed", coerce(self.seed, int, "seed"), None, 0)
-        check("batch_size", coerce(self.batch_size, int, "batch_size"), None, 1)
-        if coerce(self.temperature, bool, "temperature") and self.split == "validation":
+        check("seed", self.seed, None, 0)
+        check("batch_size", self.batch_size, None, 1)
+        if self.temperature and self.split == "validation":
             raise UserError("The temperature is fitted on the validation split: evaluate another one, or drop it.")
 
     @property
@@ -78,9 +82,13 @@ class Evaluation:
                 return False
         except (KeyError, TypeError, ValueError, AttributeError):
             return False
-        if benchmark and not self.only:  # all that the folder holds
-            return bool(found) and all(severities <= set(self.severity) for severities in found.values())
-        return found == {name: set(self.severity) for name in self.corruptions}
+        wanted = self.corruptions
+        if self.benchmark and not self.only:
+            try:
+                wanted = names_in(self.benchmark)
+            except UserError:  # the folder is gone: whatever was measured then was what it held
+                wanted = tuple(found)
+        return bool(found) and found == {name: set(self.severity) for name in wanted}
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from dign.draws import normal_like
 from dign.errors import check_at_least
 from dign.landscape.curvature import Hessian, hessian
 from dign.landscape.gradients import dots, norms
@@ -45,8 +46,8 @@ def largest_eigenvalue(
 ) -> Extremes:
     """lambda_max(H) of each image (`.largest`), with its residual.
 
-    Stops when every image's residual is below `tolerance` times its spectral norm, or after `iterations`. Cost: one
-    gradient evaluation and one Hessian-vector product per iteration.
+    Stops when both residuals of every image are below `tolerance` times its spectral norm, or after `iterations`.
+    Cost: one gradient evaluation and one Hessian-vector product per iteration.
     """
     with hessian(model, x, y) as h:
         return extreme_eigenvalues(h, iterations=iterations, tolerance=tolerance, generator=generator)
@@ -64,7 +65,7 @@ def extreme_eigenvalues(
     check_at_least(1, iterations=iterations)
     generator = generator or make_generator(0, "lanczos", device=h.like.device)
     steps = min(iterations, h.like[0].numel())
-    start = torch.randn(h.like.shape, generator=generator, device=h.like.device, dtype=h.like.dtype).flatten(1)
+    start = normal_like(h.like, generator).flatten(1)
     basis = start.new_zeros(len(start), steps + 1, start.shape[1])
     basis[:, 0] = start / norms(start)[:, None]
     alphas, betas = [], []
@@ -112,4 +113,5 @@ def _ritz(alphas: Tensor, betas: Tensor) -> Extremes:
 
 
 def _converged(found: Extremes, tolerance: float) -> bool:
-    return bool((found.largest_residual <= tolerance * found.spectral_norm).all())
+    residual = torch.maximum(found.largest_residual, found.smallest_residual)
+    return bool((residual <= tolerance * found.spectral_norm).all())

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from dign.devices import as_float
 from dign.divergences import log_probabilities
+from dign.draws import image_noise
 from dign.errors import UserError, check_at_least
 from dign.frozen import frozen
 from dign.landscape.curvature import squared_difference
-from dign.landscape.draws import image_noise
 from dign.landscape.gradients import check_batch, check_logits, cross_entropy, input_gradients, norms, per_image
 from dign.landscape.memory import Progress, fitting_batch_size, in_batches
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from dign.errors import UserError
+from dign.errors import UserError, is_out_of_memory
 from dign.frozen import frozen
 from dign.landscape.gradients import traced_log_probabilities
 
@@ -32,7 +32,7 @@ def in_batches(
         try:
             parts.append({name: value.cpu() for name, value in work(batch).items()})
         except (RuntimeError, MemoryError) as error:
-            if not _is_out_of_memory(error):
+            if not is_out_of_memory(error):
                 raise
             if batch_size == 1:
                 raise too_small() from error
@@ -86,7 +86,7 @@ def available_bytes(device: torch.device) -> int | None:
         return None
     candidates = [_linux_available(), _container_available()]
     known = [value for value in candidates if value is not None]
-    return min(known) if known else _physical() // 2
+    return min(known) if known else _half_of_physical()
 
 
 def too_small(needed: int | None = None, free: int | None = None) -> UserError:
@@ -95,12 +95,6 @@ def too_small(needed: int | None = None, free: int | None = None) -> UserError:
         f"Memory is too small for even one image through this model{amount}; "
         "use a machine or device with more, or close other programs."
     )
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return True
-    return "can't allocate memory" in str(error) or "not enough memory" in str(error)
 
 
 def _linux_available() -> int | None:
@@ -124,5 +118,7 @@ def _container_available() -> int | None:
         return None
 
 
-def _physical() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+def _half_of_physical() -> int | None:
+    if not hasattr(os, "sysconf"):  # Windows
+        return None
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

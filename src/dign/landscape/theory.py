@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from dign.divergences import kl, log_probabilities
+from dign.draws import image_noise, make_placed_generator
 from dign.errors import UserError
 from dign.frozen import frozen
 from dign.landscape.bounds import loss_difference_bound
 from dign.landscape.curvature import hessian
-from dign.landscape.draws import image_noise
 from dign.landscape.fisher import fisher, fisher_trace
 from dign.landscape.gradients import check_batch, dots, image_losses, input_gradients, norms, per_image
 from dign.landscape.lanczos import extreme_eigenvalues
@@ -141,7 +141,7 @@ def theory_batch(model: nn.Module, x: Tensor, y: Tensor, plan: TheoryPlan, *, fi
         "divergence": _divergences(model, x, log_p, directions, plan.sigmas, torch.ones_like(level)),
         "diverse_divergence": _divergences(model, x, log_p, directions, plan.sigmas, level),
         **_hessian_against_fisher(model, x, y, directions),
-        **_spectrum(model, x, y, plan),
+        **_spectrum(model, x, y, plan, first),
         "random_change": _changes(model, x, y, loss, random, plan.radii),
         "steepest_change": _changes(model, x, y, loss, gradients, plan.radii),
         "tail": _tail(model, x, y, loss, plan.tail_sigma, noise("tail", plan.tail_draws)),
@@ -173,10 +173,12 @@ def _hessian_against_fisher(model: nn.Module, x: Tensor, y: Tensor, directions: 
     }
 
 
-def _spectrum(model: nn.Module, x: Tensor, y: Tensor, plan: TheoryPlan) -> dict[str, Tensor]:
+def _spectrum(model: nn.Module, x: Tensor, y: Tensor, plan: TheoryPlan, first: int) -> dict[str, Tensor]:
+    start = make_placed_generator(plan.seed, "theory/lanczos", first, x.device)
     with hessian(model, x, y) as h:
-        found = extreme_eigenvalues(h, iterations=plan.iterations, tolerance=plan.tolerance)
-    return {"largest": found.largest, "smallest": found.smallest, "residual": found.largest_residual}
+        found = extreme_eigenvalues(h, iterations=plan.iterations, tolerance=plan.tolerance, generator=start)
+    residual = torch.maximum(found.largest_residual, found.smallest_residual)
+    return {"largest": found.largest, "smallest": found.smallest, "residual": residual}
 
 
 def _changes(

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from dign.errors import UserError, unknown_name
 from dign.models.densenet import DenseNet121
 from dign.models.fastnet import FastNet, tinynet, wide_fastnet
-from dign.models.normalize import Normalize, channel_statistics
+from dign.models.normalize import Normalize, channel_statistics, spread
 from dign.models.resnet import ResNet18, wide_resnet18
 
 MODELS: dict[str, Callable[[int, tuple[int, int]], nn.Module]] = {
@@ -38,7 +38,7 @@ def build(
     `name` is one of `MODELS`, or `timm:NAME` for an architecture of the timm library.
     """
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # not torch.manual_seed, which would seed the caller's GPUs too
         if name.startswith("timm:"):
             body = _timm_model(name.removeprefix("timm:"), classes)
         elif name in MODELS:
@@ -71,7 +71,7 @@ def whiten(model: nn.Module, images: Tensor, most: int = 5_000) -> None:
     """Set a whitening first layer, where `build` made one, from up to `most` of the uint8 images (N,3,H,W)."""
     normalize, body = model.children()
     if isinstance(body, FastNet):
-        body.whiten(normalize(images[:: max(1, len(images) // most)][:most].float() / 255))
+        body.whiten(normalize(spread(images, most).float() / 255))
 
 
 def count_parameters(model: nn.Module) -> int:

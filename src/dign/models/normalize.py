@@ -21,8 +21,14 @@ class Normalize(nn.Module):
         return (x - self.mean) / self.std
 
 
+def spread(images: Tensor, most: int) -> Tensor:
+    """Up to `most` of the images, at equal distances from the first to the last: they may lie sorted by class."""
+    count = min(len(images), most)
+    return images[torch.arange(count) * len(images) // count] if count < len(images) else images
+
+
 def channel_statistics(images: Tensor, most: int = 10_000) -> tuple[list[float], list[float]]:
     """Mean and standard deviation per channel, in [0,1] units, of up to `most` images spread over uint8 (N,3,H,W)."""
-    chosen = images[:: max(1, len(images) // most)][:most].double() / 255
+    chosen = spread(images, most).double() / 255
     std, mean = torch.std_mean(chosen, dim=(0, 2, 3), correction=0)
     return mean.tolist(), std.clamp(min=1e-3).tolist()

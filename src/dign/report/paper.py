@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from dign.corruptions.settings import SEVERITIES
 from dign.report.quantities import CALIBRATION, CLEAN_ACCURACY, MCA, MCA_N, Quantity, corruption_accuracy
 from dign.report.study import Group, Study
 from dign.report.tables import Cell, Column, Row, Section, Table, number, signed, statistic_cell
@@ -72,7 +73,7 @@ def _rows(study: Study, group: Group) -> tuple[Row, ...]:
     for quantity in COMPARED:
         paper = theirs.get(quantity.label, {}).get(TITLES.get(group.title))
         ours = group.statistic(quantity)
-        if paper is None or ours is None or not _same_corruptions(quantity, study):
+        if paper is None or ours is None or not _comparable(quantity, study):
             continue
         difference = ours.mean - paper["mean"]
         cells = (statistic_cell(ours), Cell(number(paper["mean"]), paper["mean"], paper["std"], 3),
@@ -81,8 +82,16 @@ def _rows(study: Study, group: Group) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def _same_corruptions(quantity: Quantity, study: Study) -> bool:
-    """A mean over corruptions is comparable where it is over as many as the paper's."""
+def _comparable(quantity: Quantity, study: Study) -> bool:
+    """The paper measured test images, at all five severities; a mean over corruptions has to be over as many as its."""
+    if any(run.evaluation.get("split") != "test" for run in study.runs):
+        return False
+    if (
+        quantity is not CLEAN_ACCURACY
+        and not quantity.key.startswith("clean_")
+        and tuple(study.severities) != SEVERITIES
+    ):
+        return False
     tiny = study.data == "tiny-imagenet"
     if quantity is MCA_N or quantity.key.startswith("noise_"):
         return len(study.noises) == (2 if tiny else 3)

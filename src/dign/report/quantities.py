@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dign.metrics import Calibration
@@ -57,14 +57,14 @@ CLEAN_ACCURACY = Quantity(
 MCA_N = Quantity(
     "mca_n",
     "mCA-N",
-    "Mean accuracy over impulse, shot and speckle noise and their severities, in percent.",
+    "Mean accuracy over impulse, shot and speckle noise (as far as measured) and their severities, in percent.",
     True,
     _summary("mca_n"),
 )
 MCA = Quantity(
     "mca",
     "mCA",
-    "Mean accuracy over all corruptions but Gaussian noise and their severities, in percent.",
+    "Mean accuracy over all corruptions that were measured but Gaussian noise, and their severities, in percent.",
     True,
     _summary("mca"),
 )
@@ -77,8 +77,8 @@ _SCORES = {
 }
 _PLACES = {
     "clean": ("Clean {}", "clean images"),
-    "noise": ("Corrupt {}-N", "impulse, shot and speckle noise pooled"),
-    "all": ("Corrupt {}", "all corruptions but Gaussian noise pooled"),
+    "noise": ("Corrupt {}-N", "impulse, shot and speckle noise pooled, as far as measured"),
+    "all": ("Corrupt {}", "all corruptions that were measured but Gaussian noise pooled"),
 }
 CALIBRATION: dict[tuple[str, str], Quantity] = {
     (place, score): Quantity(
@@ -105,6 +105,12 @@ TEMPERED: dict[tuple[str, str], Quantity] = {
     )
     for (place, score), plain in CALIBRATION.items()
 }
+
+
+def noise_text(names: Sequence[str]) -> str:
+    """("impulse_noise", "shot_noise") as 'impulse and shot noise'."""
+    *most, last = (name.removesuffix("_noise") for name in names)
+    return f"{', '.join(most)} and {last} noise" if most else f"{last} noise"
 
 
 def corruption_title(name: str) -> str:

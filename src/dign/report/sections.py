@@ -10,7 +10,15 @@ from dign.report.charts import Axes, Series, Tip, line_chart, number_ticks, perc
 from dign.report.claims import FAILS, PARTLY, PASSES, UNMEASURED, UNSURE
 from dign.report.html import Html, join, tag
 from dign.report.palette import dash_of, heat_colour
-from dign.report.quantities import CALIBRATION, MCA_N, Quantity, corruption_title, severity_accuracy, severity_error
+from dign.report.quantities import (
+    CALIBRATION,
+    MCA_N,
+    Quantity,
+    corruption_title,
+    noise_text,
+    severity_accuracy,
+    severity_error,
+)
 from dign.report.study import Group, Study
 from dign.report.tables import NOTHING, Cell, Section, Table, statistic_cell
 
@@ -136,7 +144,7 @@ def noise_figures(study: Study) -> Html | None:
     names = study.noises or study.counted
     if not names:
         return None
-    title = "Impulse, shot and speckle noise" if study.noises else "All corruptions"
+    title = noise_text(study.noises).capitalize() if study.noises else "All corruptions"
     accuracy = Against.of(study, names, title)
     error = Against.of(study, names, title, severity_error, y_label="Calibration error (ECE), %")
     accuracy_range = percent_range(accuracy.values(study.groups))

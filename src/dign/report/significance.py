@@ -14,7 +14,10 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Difference:
-    """First minus second, over the seeds that both have; without enough of them only `mean` is known."""
+    """First minus second, over the seeds that both have; without enough of them only `mean` is known.
+
+    Where they have no seed in common, `mean` is the difference of the means over the seeds of each, and `seeds` is 0.
+    """
 
     mean: float
     seeds: int
@@ -46,11 +49,13 @@ def compare(first: Statistic, second: Statistic) -> Difference:
     Student's distribution with n-1 degrees of freedom where the methods do not differ.
     """
     seeds = sorted(first.by_seed.keys() & second.by_seed.keys())
-    if len(seeds) < MIN_SEEDS:
-        return Difference(first.mean - second.mean, len(seeds))
+    if not seeds:
+        return Difference(first.mean - second.mean, 0)
     differences = [first.by_seed[seed] - second.by_seed[seed] for seed in seeds]
     count = len(differences)
     mean = math.fsum(differences) / count
+    if count < MIN_SEEDS:
+        return Difference(mean, count)
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in differences) / (count - 1))
     error = deviation / math.sqrt(count)
     if error < 1e-12:

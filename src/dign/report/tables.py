@@ -14,6 +14,7 @@ from dign.report.quantities import (
     TEMPERED,
     Quantity,
     corruption_accuracy,
+    noise_text,
     severity_accuracy,
 )
 from dign.report.study import Group, Statistic, Study
@@ -179,7 +180,7 @@ def corruption_table(study: Study) -> Table:
 def severity_table(study: Study) -> Table:
     """Accuracy at each severity, over the noises of mCA-N (over all corruptions where there is no such noise)."""
     names = study.noises or study.counted or tuple(study.corruptions)
-    label = "impulse, shot and speckle noise" if study.noises else "the corruptions"
+    label = noise_text(study.noises) if study.noises else "the corruptions"
     quantities = [severity_accuracy(severity, names, label) for severity in (0, *study.severities)]
     caption = f"Accuracy in percent at each severity, mean over {label}. {SPREAD}"
     return by_quantity(study, quantities, study.models, "severities", "Accuracy per severity", caption)
