@@ -29,7 +29,7 @@ def main() -> None:
 def _stop_when_orphaned() -> None:
     while os.read(0, 1024):  # not sys.stdin: its lock would be held when the interpreter ends
         pass
-    os.kill(os.getpid(), signal.SIGTERM)
+    signal.raise_signal(signal.SIGTERM)  # not os.kill, which on Windows ends a process at once
 
 
 if __name__ == "__main__":

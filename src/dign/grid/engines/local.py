@@ -132,7 +132,10 @@ class LocalEngine:
 
     def stop(self) -> None:
         for child in self._children:
-            child.process.terminate()
+            if os.name == "nt":  # where to terminate is to kill: closed input says the same
+                child.process.stdin.close()
+            else:
+                child.process.terminate()
         deadline = time.monotonic() + PATIENCE
         for child in list(self._children):
             try:
