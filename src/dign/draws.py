@@ -86,7 +86,7 @@ def make_placed_generator(seed: int, purpose: str, first: int, device: torch.dev
     """As `make_generator`, for the images of a data set from number `first` on."""
     generator = PlacedGenerator(device=device)
     generator.run_seed, generator.purpose, generator.first, generator.draws = seed, purpose, first, 0
-    return generator
+    return generator.manual_seed(derive_seed(seed, purpose, first))  # for whoever draws something else
 
 
 def image_noise(x: Tensor, *, first: int, seed: int, purpose: str, draw: int) -> Tensor:

@@ -64,7 +64,7 @@ def _measured(results: dict[str, Any] | None) -> list[str]:
     calibration = summary["calibration"]
     rows = [("clean", calibration["clean"])]
     noises = [name for name, entry in results["corruptions"].items() if entry["family"] == "noise"]
-    named = ", ".join(_plain(name.removesuffix("_noise")) for name in noises if name != "gaussian_noise")
+    named = ", ".join(_plain(name.removesuffix("_noise")) for name in sorted(noises) if name != "gaussian_noise")
     rows += [(f"noise ({named})", calibration["noise"])] if calibration.get("noise") else []
     more, everything = _beyond_noise(results)
     rows += [(everything, calibration["all"])] if more and calibration.get("all") else []
