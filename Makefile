@@ -33,7 +33,7 @@ cifar10: $(VENV)/installed
 
 ## The whole test suite.
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal  # one more than cores: tests wait for processes that they start
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check src tests examples benchmarks
