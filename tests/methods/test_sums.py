@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from dign.config import RunConfig
 from dign.errors import UserError
 from dign.methods import AT, METHODS, RSE, AugMix, DiGN, DiGNWithoutCR, Standard
 from dign.methods.make import make_method, settings_of
@@ -63,3 +64,17 @@ def test_standard_plus_dign_is_dign(recorder, x, y):
     both = (Standard() + DiGN())(recorder, x, y, generator=generator())
     alone = DiGN()(recorder, x, y, generator=generator())
     torch.testing.assert_close(both.loss, alone.loss)
+
+
+@pytest.mark.parametrize("names", ["dign+augmix", "augmix+dign"])
+def test_what_the_parts_share_is_said_once(names):
+    method = make_method(names, {"dign": {"together": "false", "label_smoothing": 0.1}})
+    assert [(part.together, part.label_smoothing) for part in method.parts] == [(False, 0.1)] * 2
+    with pytest.raises(UserError, match="must agree in 'together'"):
+        make_method(names, {"dign": {"together": False}, "augmix": {"together": True}})
+
+
+def test_a_preset_for_dign_serves_its_sums():
+    config = RunConfig.from_mapping({"data": "cifar10", "preset": "fast", "method": "dign+augmix"})
+    method = make_method(config.method, config.settings)
+    assert not method.together and method.parts[0].samples == 1

@@ -22,7 +22,8 @@ def make_method(
     """The method, or the sum of methods, that `names` says ("dign+augmix").
 
     `settings` gives parameters by method name; those of methods not asked for are left aside, so that one file can
-    serve several methods. What is not set has its published value for `data`, or else its default.
+    serve several methods. What the parts of a sum have to agree in (`together`) need be said of one of them only. What
+    is not set has its published value for `data`, or else its default.
 
     >>> make_method("dign", {"dign": {"weight": 1}}, data="tiny-imagenet")  # doctest: +ELLIPSIS
     DiGN(... sigma_max=0.6, weight=1.0, samples=3, start=0.0, ramp=0.0)
@@ -33,7 +34,10 @@ def make_method(
     for name in [*wanted, *settings]:
         if name not in METHODS:
             raise unknown_name("method", name, METHODS)
-    common = {"label_smoothing": label_smoothing}
+    common: dict[str, Any] = {"label_smoothing": label_smoothing}
+    shared = [spec.name for spec in fields(Method)]
+    for name in wanted:
+        common |= {key: value for key, value in settings.get(name, {}).items() if key in shared}
     return reduce(add, [_make_one(name, {**common, **settings.get(name, {})}, data) for name in wanted])
 
 
