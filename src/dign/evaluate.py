@@ -246,17 +246,7 @@ def results_of(
     results = {
         "schema": 1,
         "run": subject.about,
-        "evaluation": {
-            "split": split,
-            "images": len(images),
-            "image_size": list(data.image_size),
-            **_provenance(conditions, data.image_size),
-            "bins": 16,
-            "commit": git_commit(),
-            "time": now(),
-            "seconds": round(time.monotonic() - started, 2),
-            "versions": versions(),
-        },
+        "evaluation": {"split": split, **_circumstances(images, conditions, data, started)},
         "classes": list(data.classes),
         **measured,
     }
@@ -284,6 +274,20 @@ def _fit_temperature(
     everything = {first: scores for part in team.gather(found) for first, scores in part.items()}
     scores = [everything[first] for first in sorted(everything)]
     return fit_temperature(torch.cat(scores) if scores else torch.empty(0, 1), split.labels)
+
+
+def _circumstances(images: Split, conditions: Conditions | Benchmark, data: DataSet, started: float) -> dict[str, Any]:
+    """On what, how, when and by which code was measured."""
+    return {
+        "images": len(images),
+        "image_size": list(data.image_size),
+        **_provenance(conditions, data.image_size),
+        "bins": 16,
+        "commit": git_commit(),
+        "time": now(),
+        "seconds": round(time.monotonic() - started, 2),
+        "versions": versions(),
+    }
 
 
 def _provenance(conditions: Conditions | Benchmark, image_size: tuple[int, int]) -> dict[str, Any]:
