@@ -109,6 +109,14 @@ def test_configurations_of_every_run_are_on_the_page(demo_runs):
     assert page.count("<details") == 4 and page.count("<dt>schedule</dt><dd>cosine</dd>") == 4
 
 
+def test_where_images_lie_on_a_disk_is_not_on_the_page(fake_run, tmp_path):
+    folder = fake_run(tmp_path / "own")
+    about = {**json.loads((folder / "run.json").read_text()), "folder": "/home/somebody/photographs"}
+    (folder / "run.json").write_text(json.dumps(about))
+    page = build_page(study_of([tmp_path]))
+    assert "abc1234" in page and "somebody" not in page
+
+
 def test_panels_appear_only_where_there_is_something_to_show(demo_runs, fake_run, tmp_path):
     page = build_page(study_of([demo_runs]))
     assert 'id="training"' in page and 'id="landscape"' not in page and 'id="examples"' not in page

@@ -124,7 +124,8 @@ def _run_row(run: Run, group: Group) -> Row:
 def _run_details(run: Run, group: Group) -> Html:
     summary = tag("summary", swatch(group.slot), f"{group.label}, {run.model}, seed {run.seed} ",
                   tag("span", run.name, class_="note"))  # fmt: skip
-    parts = [("Configuration", run.config), ("Evaluation", run.evaluation), ("Run", run.details)]
+    about = {key: value for key, value in run.details.items() if key != "folder"}  # a page is shared, a disk is not
+    parts = [("Configuration", run.config), ("Evaluation", run.evaluation), ("Run", about)]
     lists = [[tag("h4", title), _settings(values)] for title, values in parts if values]
     return tag("details", summary, tag("div", lists, class_="settings"), class_=f"s{group.slot}")
 
