@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+from dign.errors import UserError
 
 if os.name == "nt":
     import msvcrt
@@ -45,6 +47,17 @@ def holding(file: Path, waiting: Callable[[], None] | None = None) -> Iterator[N
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def alone_in(folder: Path, doing: str) -> Iterator[None]:
+    """Hold the lock of a folder; where another process does, say in one sentence what it is `doing` there."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(holding(folder / ".lock"))
+        except Held as error:
+            raise UserError(f"Another process is {doing} {folder}: wait for it, or choose another folder.") from error
+        yield
 
 
 def _taken(descriptor: int) -> bool:

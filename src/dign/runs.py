@@ -7,7 +7,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -26,7 +26,7 @@ from dign.errors import UserError, listed, to_type
 from dign.facts import unsound_facts
 from dign.files import read_json, write_json, write_text
 from dign.hub_files import hub_folder, is_hub_folder
-from dign.locks import Held, holding
+from dign.locks import alone_in
 from dign.methods.base import Method
 from dign.methods.make import make_method, settings_of
 from dign.models import build
@@ -229,12 +229,7 @@ def digest(split: Split) -> str:
 @contextmanager
 def locked(path: Path | str) -> Iterator[None]:
     """Hold a run folder alone; the lock goes with the process, however that ends."""
-    path = Path(path)
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(holding(path / ".lock"))
-        except Held as error:
-            raise UserError(f"Another process is working in {path}: wait for it, or choose another folder.") from error
+    with alone_in(Path(path), "working in"):
         yield
 
 

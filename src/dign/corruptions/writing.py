@@ -24,7 +24,7 @@ from dign.corruptions.frosting import frost_source
 from dign.corruptions.manifest import FOLDERS, LABELS, NPY, SCHEMA, digest, part_name, read_manifest, write_manifest
 from dign.errors import UserError, unknown_name
 from dign.files import replacing
-from dign.locks import Held, holding
+from dign.locks import alone_in
 
 JPEG_QUALITY = 85  # of the published Tiny-ImageNet-C
 _TASK_VALUES = 512 * 3 * 32 * 32
@@ -86,7 +86,8 @@ def write_benchmark(
         done += count
         progress(done, total)
 
-    with _alone_in(folder), _pool(workers) as pool:
+    # Two writers would take each other's unfinished files away.
+    with alone_in(folder, "writing to"), _pool(workers) as pool:
         manifest = _begin(folder, job, data, chosen)
         if layout == NPY:
             _write_labels(folder, job, manifest)
@@ -94,16 +95,6 @@ def write_benchmark(
             write = _write_array if layout == NPY else _write_folders
             write(folder, job, name, manifest, pool, advance)
     return manifest
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Two writers would take each other's unfinished files away."""
-    try:
-        with holding(folder / ".lock"):
-            yield
-    except Held as error:
-        raise UserError(f"Another process is writing to {folder}: wait for it, or choose another folder.") from error
 
 
 def _checked_job(

@@ -86,11 +86,7 @@ def _comparable(quantity: Quantity, study: Study) -> bool:
     """The paper measured test images, at all five severities; a mean over corruptions has to be over as many as its."""
     if any(run.evaluation.get("split") != "test" for run in study.runs):
         return False
-    if (
-        quantity is not CLEAN_ACCURACY
-        and not quantity.key.startswith("clean_")
-        and tuple(study.severities) != SEVERITIES
-    ):
+    if not quantity.key.startswith("clean_") and tuple(study.severities) != SEVERITIES:
         return False
     tiny = study.data == "tiny-imagenet"
     if quantity is MCA_N or quantity.key.startswith("noise_"):
