@@ -11,10 +11,6 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e ".[dev]"
 	touch $@
 
-$(VENV)/installed-docs: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e ".[docs]"
-	touch $@
-
 ## Train four methods on the embedded digits, evaluate them under noise, and write runs/demo/report.html.
 demo: $(VENV)/installed
 	rm -rf $(RUN)
@@ -41,7 +37,7 @@ lint: $(VENV)/installed
 	$(BIN)/mypy
 
 ## The site, from docs/ into build/docs; a broken link or a docstring that cannot be read is an error.
-docs: $(VENV)/installed-docs
+docs: $(VENV)/installed
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "Open build/docs/index.html in a browser."
 

@@ -40,9 +40,11 @@ def pid_of(out, name):
 
 @pytest.fixture(scope="module")
 def engine():
-    engine = RayEngine(threads=1, retries=2, max_parallel=2)
-    yield engine
-    engine.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_worker_niceness", "0")  # else the other tests, which keep the cores busy, all go first
+        engine = RayEngine(threads=1, retries=2, max_parallel=2)
+        yield engine
+        engine.close()
 
 
 def test_a_killed_worker_is_retried_by_ray_and_the_results_are_those_of_the_local_engine(engine, small, tmp_path):
