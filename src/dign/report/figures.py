@@ -35,7 +35,7 @@ def draw_figure(study: Study, path: Path) -> Path:
     style = {"font.size": 10, "axes.edgecolor": _SOFT, "axes.labelcolor": _SOFT, "text.color": _INK,
              "xtick.color": _SOFT, "ytick.color": _SOFT, "font.family": "sans-serif"}  # fmt: skip
     with rc_context(style):
-        figure = Figure(figsize=(6.0 + 2.9 * len(shown), 3.7), dpi=160, layout="constrained", facecolor="white")
+        figure = Figure(figsize=(7.2 + 2.9 * len(shown), 3.7), dpi=160, layout="constrained", facecolor="white")
         axes = figure.subplots(1, 1 + len(shown), width_ratios=[2.1, *([1] * len(shown))], squeeze=False)[0]
         _accuracy_against_severity(axes[0], study, study.of_model(best.model))
         for place, group in zip(axes[1:], shown, strict=True):
@@ -61,7 +61,9 @@ def _accuracy_against_severity(axes: Axes, study: Study, groups: tuple[Group, ..
     axes.set_ylim(top=100)
     axes.grid(axis="y", color=_RULE, linewidth=0.7)
     axes.set_title("Accuracy as noise grows", loc="left", fontweight="bold", fontsize=11)
-    axes.legend(frameon=False, loc="lower left", ncols=1 if len(groups) <= 5 else 2)
+    # Beside the lines, where it hides none, in the order in which they end there.
+    lines = sorted(axes.lines, key=lambda line: -line.get_ydata()[-1])
+    axes.legend(handles=lines, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     _bare(axes)
 
 
