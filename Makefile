@@ -6,6 +6,9 @@ CIFAR10 := runs/allout
 
 .PHONY: demo cifar10 test lint docs clean
 
+# Bytecode is kept from its first use on: else each of the many processes that the tests start would compile torch anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 $(VENV)/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e ".[dev]"
