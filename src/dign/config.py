@@ -89,7 +89,7 @@ class RunConfig:
         choices=("auto", "none", "tensorboard", "mlflow", "wandb"),
     )
 
-    device: str = setting("auto", "Machine", "auto, cpu, cuda, cuda:1, mps, ...")
+    device: str = setting("auto", "Machine", "auto, cpu, cuda, cuda:1, ...")
     precision: str = setting(
         "auto", "Machine", "float32 or mixed bfloat16; auto: bf16 on a GPU that has it", choices=("auto", "32", "bf16")
     )

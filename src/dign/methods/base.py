@@ -58,7 +58,7 @@ class Method:
 
     `model` is any module from images (N,3,H,W) in [0,1] to logits (N,C); `y` are class indices (N,).
     `together` sends all views through the model as one batch (faster; batch norm sees them as one), otherwise
-    each is a batch of its own (as the published code does). `label_smoothing` applies to every cross-entropy.
+    each is a batch of its own. `label_smoothing` applies to every cross-entropy.
     """
 
     key: ClassVar[str]
