@@ -14,8 +14,9 @@ from torch import nn
 from dign.config import RunConfig
 from dign.corruptions import corrupt, write_benchmark
 from dign.data.base import Split
+from dign.distributed import Team
 from dign.errors import UserError
-from dign.evaluate import Conditions, benchmark_for, chosen_corruptions, evaluate, evaluate_run
+from dign.evaluate import Conditions, _fit_temperature, benchmark_for, chosen_corruptions, evaluate, evaluate_run
 from dign.methods import RSE
 from dign.metrics import Calibration
 from dign.train import train
@@ -177,6 +178,12 @@ def test_a_temperature_is_fitted_on_validation_and_shown_beside_the_rest(run):
         assert scaled[part]["accuracy"] == before["accuracy"] and scaled[part]["ece"] != before["ece"]
     with pytest.raises(UserError, match="evaluate another one"):
         evaluate_run(run, NOISE, device="cpu", temperature=True, split="validation")
+
+
+def test_the_batch_size_does_not_matter_to_the_temperature_of_a_method_that_draws_noise(model, split):
+    predict, device = partial(RSE(sigma=0.3).predict, model), torch.device("cpu")
+    whole, pieces = (_fit_temperature(predict, split, device, size, Team()) for size in (90, 7))
+    assert whole.value == pytest.approx(pieces.value, rel=1e-4)
 
 
 def test_the_batch_size_does_not_matter_to_a_method_that_draws_noise(model, split):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import tomllib
 from typing import Optional
 
@@ -9,10 +10,12 @@ import pytest
 import torch
 from torch import nn
 
+import dign.runs
 from dign.checkpoints import save_weights
 from dign.config import PRESETS, RunConfig, coerce, read_toml
 from dign.errors import UserError
 from dign.files import replacing, write_json
+from dign.runs import git_commit
 from dign.schedules import learning_rate
 from dign.seeds import derive_seed, make_generator
 
@@ -77,7 +80,7 @@ def test_one_cycle_goes_up_then_down_and_cosine_down():
 
 
 def test_a_configuration_survives_toml():
-    values = {"data": 'folder:/a b/"c"', "lr": 1, "settings": {"dign": {"weight": 0.5, "together": False}}}
+    values = {"data": 'folder:/a b/"c"\x7f\t\u00e9', "lr": 1, "settings": {"dign": {"weight": 0.5, "together": False}}}
     config = RunConfig.from_mapping(values)
     assert config.lr == 1.0 and isinstance(config.lr, float)
     assert RunConfig.from_mapping(tomllib.loads(config.to_toml())) == config
@@ -122,6 +125,7 @@ def test_a_presets_settings_of_a_method_stand_unless_others_are_given():
         ({"data": "digits", "preset": "papr"}, "Did you mean 'paper'"),
         ({"data": "digits", "preset": ["fast"]}, "Unknown preset"),
         ({"data": "digits", "seed": 2**63}, "seed must be below"),
+        ({"data": "folder:caf\udce9"}, r"data 'folder:caf.udce9' has bytes that are not UTF-8"),
         ({"epochs": 1}, "Which data"),
         ({"data": "digits", "dign": {"weight": 1}}, r"under \[settings.dign\]"),
     ],
@@ -146,3 +150,18 @@ def test_unreadable_configuration_files_are_named(tmp_path):
     (tmp_path / "bad.toml").write_text("a = = 1")
     with pytest.raises(UserError, match="not valid TOML"):
         read_toml(tmp_path / "bad.toml")
+
+
+def test_the_commit_of_the_repository_that_a_package_is_installed_in_is_not_its_own(tmp_path, monkeypatch):
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path)]
+    (tmp_path / "runs.py").touch()
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "theirs"]):
+        subprocess.run([*git, *words], check=True)
+    monkeypatch.setattr(dign.runs, "__file__", str(tmp_path / "runs.py"))
+    assert git_commit() is None
+    subprocess.run([*git, "add", "runs.py"], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "ours"], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    assert git_commit() == head
+    (tmp_path / "runs.py").write_text("changed")
+    assert git_commit() == head + "+"

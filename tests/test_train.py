@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 import dign.train
 from dign.config import RunConfig
 from dign.errors import UserError
+from dign.models import MODELS
 from dign.runs import load_run, locked
 from dign.train import Diverged, resume, train
 
@@ -266,6 +267,7 @@ def test_compiling_without_a_compiler_is_one_sentence_and_leaves_nothing(tmp_pat
         ({"size": 1}, "tinynet cannot be trained with 128 images of 1x1 at once"),
         ({"model": "densenet121", "size": 4, "method": "standard"}, "cannot be trained with 128 images of 4x4 at once"),
         ({"model": "resnet18", "batch_size": 1, "method": "standard"}, "with 1 image of 8x8 at once .*--batch-size"),
+        ({"model": "resnet18", "batch_size": 1, "method": "at"}, "with 1 image of 8x8 at once .*--batch-size"),
         ({"keep": "best", "validation": 0}, "keep = best chooses by validation images, and there are none"),
     ],
 )
@@ -279,3 +281,38 @@ def test_one_image_at_a_time_can_be_trained_where_its_views_pass_together(tmp_pa
     monkeypatch.setattr("dign.train.steps_per_epoch", lambda config, data: 2)
     run = train(config(model="resnet18", batch_size=1, size=8, method="dign", epochs=1, validation=0), tmp_path / "run")
     assert run.finished
+
+
+@pytest.fixture
+def dropping(monkeypatch):
+    """tinynet with dropout, which draws from torch's global generator."""
+    plain = MODELS["tinynet"]
+
+    def make(classes, image_size):
+        body = plain(classes, image_size)
+        body.linear = torch.nn.Sequential(torch.nn.Dropout(0.5), body.linear)
+        return body
+
+    monkeypatch.setitem(MODELS, "tinynet", make)
+
+
+def test_a_model_that_draws_itself_repeats_itself_and_leaves_the_global_generator_alone(
+    dropping, tmp_path, monkeypatch
+):
+    before = torch.get_rng_state()
+    train(config(epochs=1), tmp_path / "undisturbed", quiet=True)
+    assert torch.equal(torch.get_rng_state(), before)
+    original = dign.train._Training._step
+
+    def step_then_interrupt(self, step):
+        original(self, step)
+        if step == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    torch.manual_seed(12345)
+    with monkeypatch.context() as patched, pytest.raises(dign.train.Interrupted):
+        patched.setattr(dign.train._Training, "_step", step_then_interrupt)
+        train(config(epochs=1), tmp_path / "run", quiet=True)
+    torch.manual_seed(67890)
+    resume(tmp_path / "run", quiet=True)
+    assert_same_weights(tmp_path / "undisturbed", tmp_path / "run")

@@ -111,6 +111,8 @@ class RunConfig:
             value = coerce(getattr(self, spec.name), hints[spec.name], spec.name)
             object.__setattr__(self, spec.name, value)
             check(spec.name, value, spec.metadata["choices"], spec.metadata["least"])
+            if isinstance(value, str) and not _encodable(value):
+                raise UserError(f"{spec.name} {value!a} has bytes that are not UTF-8: rename that file or folder.")
         if self.freeze and not self.init:
             raise UserError("freeze keeps weights as init brought them: give init as well.")
         if max(self.seed, self.validation_seed) >= 2**63:
@@ -301,7 +303,15 @@ def check(name: str, value: Any, choices: tuple[str, ...] | None, least: float |
         raise UserError(f"{name} must be at least {least}, not {value}.")
 
 
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a path of other bytes, as Python reads them from a command line
+        return False
+    return True
+
+
 def _toml_value(value: Any) -> str:
     if isinstance(value, tuple | list):
         return "[" + ", ".join(map(_toml_value, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # which TOML wants escaped

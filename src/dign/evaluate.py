@@ -31,7 +31,6 @@ from dign.metrics.summary import summarised
 from dign.metrics.temperature import log_of
 from dign.models import count_parameters
 from dign.runs import Run, git_commit, now, versions
-from dign.seeds import make_generator
 from dign.winograd import use_winograd
 
 Predictor = Callable[[Tensor, torch.Generator], Tensor]
@@ -269,7 +268,7 @@ def _fit_temperature(
     found: dict[int, Tensor] = {}
     for first in range(team.rank * batch_size, len(split), team.count * batch_size):
         images = as_float(split.images[first : first + batch_size].to(device))
-        probabilities = predict(images, make_generator(0, "temperature", first, device))
+        probabilities = predict(images, make_placed_generator(0, "temperature", first, device))
         found[first] = log_of(probabilities).cpu()
     everything = {first: scores for part in team.gather(found) for first, scores in part.items()}
     scores = [everything[first] for first in sorted(everything)]

@@ -107,7 +107,7 @@ def _hub_subject(entry: str, data: DataSet, label: str | None) -> Subject:
         "method": classifier.method.key,
         "title": classifier.method.title,
         "model": read_hub_config(hub_folder(entry))["model"],
-        "data": data.name,
+        "data": public_name(data.name),
         "seed": 0,
         "parameters": count_parameters(classifier.model),
     }

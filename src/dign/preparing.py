@@ -35,7 +35,7 @@ def prepared(config: RunConfig, team: Team) -> tuple[DataSet, Start | None]:
     if config.small_first:
         _check_takes_small(model, config, data.image_size)
     images = batch_size_of(config, data) // team.count
-    if first.together and first.cost.forward > 1:
+    if first.together and first.cost.backward - first.cost.input_only > 1:
         images = max(images, 2)  # several views of an image pass together, and batch norm is content with two
     _check_takes(model, config, data, images)
     freeze(model, config.freeze)

@@ -255,6 +255,8 @@ def git_commit() -> str | None:
     """The commit of the source tree this package runs from, with '+' if it was changed; None outside one."""
     try:
         folder = Path(__file__).parent
+        known = ["git", "ls-files", "--error-unmatch", Path(__file__).name]  # else it is somebody's .venv in his own
+        subprocess.run(known, cwd=folder, capture_output=True, check=True)
         head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True)
         dirty = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "."], cwd=folder, capture_output=True)
         return head.stdout.strip() + ("+" if dirty.returncode else "")

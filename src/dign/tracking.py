@@ -27,7 +27,7 @@ class TensorBoard:
     def __init__(self, folder: Path, first: int, settings: Mapping[str, Any]) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer = SummaryWriter(folder / "tensorboard", purge_step=first)
+        self._writer = SummaryWriter(folder / "tensorboard", purge_step=first + 1)
 
     def log(self, values: Mapping[str, float], step: int) -> None:
         for name, value in values.items():

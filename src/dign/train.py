@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,7 @@ from dign.pending import Step, stacked, unstacked
 from dign.preparing import batch_size_of, create, prepared, steps_per_epoch
 from dign.runs import Run, begun_by, check_free, load_run, locked, now
 from dign.schedules import learning_rate
-from dign.seeds import make_generator
+from dign.seeds import derive_seed, make_generator
 from dign.synchronised import Statistics, synchronise
 from dign.tracking import make_tracker
 from dign.validation import validate
@@ -66,7 +66,7 @@ def train(config: RunConfig, out: Path | str, *, quiet: bool = False) -> Run:
         if config.compile:
             check_compiler(fabric.device)
         data, start = prepared(config, team)
-    if begun:
+    if team.gather(begun)[0]:  # a job has another name on every machine; the run knows that of the first process
         return resume(out, quiet=quiet)
     with team.first_holds(locked(out)), team.surviving(f"go on with `dign train --resume {to_type(out)}`"):
         with team.together():
@@ -102,6 +102,11 @@ def resume(path: Path | str, *, quiet: bool = False, devices: int | None = None,
     with team.first_holds(locked(path)), team.surviving(f"go on with `dign train --resume {to_type(path)}`"):
         run = load_run(path)  # another process may have held it, and finished it
         return run if run.finished else _Training(run, data, fabric, team).fit(quiet=quiet)
+
+
+def _own_randomness(device: torch.device) -> AbstractContextManager[None]:
+    """Leaves torch's global generators as they were found."""
+    return torch.random.fork_rng([device] if device.type == "cuda" else [])
 
 
 class _Training:
@@ -171,7 +176,7 @@ class _Training:
             monitor = self._monitor(first, quiet)
         saved = self.clock = time.monotonic()
         self._train_mode()
-        with monitor, interruptible() as interrupted:
+        with monitor, interruptible() as interrupted, _own_randomness(self.device):
             for note in self.run.info.get("notes", ()):
                 monitor.say(note)
             for step in range(first, self.total):
@@ -220,6 +225,8 @@ class _Training:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         x, y = self._batch(step)
+        # what the model itself draws, as dropout does
+        torch.manual_seed(derive_seed(self.config.seed, "model", step * self.team.count + self.team.rank))
         method = self.method.at(step / self.total)
         generator = self.team.generator(self.config.seed, "method", step, self.device)
         outcome = method(self.wrapped, x, y, generator=generator)

@@ -133,3 +133,12 @@ def test_a_real_measurement_gives_positive_times(small):
 )
 def test_times_are_written_for_people(seconds, text):
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize("kind", [ValueError, AssertionError, NotImplementedError])
+def test_a_model_that_cannot_take_the_images_ends_no_grid(kind):
+    def measure(*arguments):
+        raise kind("Expected more than 1 value per channel")
+
+    (run,) = make_plan({"data": "cifar10"}).runs
+    assert "more than 1 value" in expected_times([run], measure)[run.name]

@@ -15,6 +15,7 @@ from dign.grid.drive import states_of
 from dign.grid.job import BUSY, DONE, FAILED, INTERRUPTED, Job, perform, pin_threads
 from dign.grid.plan import PlannedRun
 from dign.grid.state import Stage
+from dign.grid.store import RemoteStore, _Mirror
 from dign.report.load import find_run_folders, load_runs
 from dign.runs import load_run, locked
 
@@ -194,3 +195,30 @@ def test_results_land_at_a_url_and_a_run_goes_on_from_there(undisturbed, tmp_pat
     left = {path.name for path in arrived.iterdir()}
     assert left >= {"config.toml", "run.json", "metrics.jsonl", "model.safetensors", "results.json"}
     assert not [name for name in left if name.startswith((".", "checkpoint")) or name.endswith(".partial")]
+
+
+def test_a_checkpoint_never_arrives_newer_than_what_lies_beside_it(tmp_path):
+    store = RemoteStore(f"file://{tmp_path}/there")
+    folder = tmp_path / "here"
+    folder.mkdir()
+    (folder / "checkpoint.safetensors").write_text("step 10")
+    (folder / "metrics.jsonl").write_text("up to 10")
+    send = store.send
+
+    def sending(local, target):
+        send(local, target)
+        if local.name == "metrics.jsonl":  # the job goes on meanwhile
+            (folder / "metrics.jsonl").write_text("up to 20")
+            (folder / "new").write_text("step 20")
+            (folder / "new").replace(folder / "checkpoint.safetensors")
+
+    store.send = sending
+    mirror = _Mirror(store, "run", folder)
+    mirror.send()
+    there = tmp_path / "there" / "run"
+    assert (there / "metrics.jsonl").read_text() == "up to 10"
+    assert (there / "checkpoint.safetensors").read_text() == "step 10"
+    store.send = send
+    (folder / "checkpoint.safetensors").unlink()
+    mirror.send(final=True)
+    assert sorted(path.name for path in there.iterdir()) == ["metrics.jsonl"]

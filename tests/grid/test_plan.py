@@ -182,3 +182,30 @@ def test_results_of_part_of_a_benchmark_are_not_taken_for_all_of_it(tmp_path):
     assert not whole.describes(results([], []))
     folder.rename(tmp_path / "elsewhere")
     assert whole.describes(results(["fog"], range(1, 6))), "nobody knows any more what there was"
+
+
+def test_a_benchmark_is_looked_at_before_anything_is_trained(tmp_path):
+    images, labels = torch.zeros(2, 3, 8, 8, dtype=torch.uint8), torch.tensor([0, 1])
+    folder = tmp_path / "some-c"
+    write_benchmark(images, labels, folder, classes=("a", "b"), names=("fog",), severities=(1, 3))
+    whole = Evaluation.from_mapping({"benchmark": str(folder)})
+    whole.check_benchmark()
+    assert whole.severity == (1, 3), "as `dign evaluate --benchmark`: all that it holds"
+    wrong = {"severity": 5}, {"only": "snow"}, {"benchmark": str(tmp_path / "some-d")}
+    for changes in wrong:
+        with pytest.raises(UserError, match=r"some-[cd]"):
+            Evaluation.from_mapping({"benchmark": str(folder), **changes}).check_benchmark()
+    for changes in ({"split": "train"}, {"profile": "cifar"}, {"seed": 1}):
+        with pytest.raises(UserError, match="drop"):
+            Evaluation.from_mapping({"benchmark": str(folder), **changes})
+
+
+def test_results_by_another_severity_table_are_not_those_of_the_grid():
+    def results(profile):
+        how = {"split": "test", "benchmark": None, "seed": 0, "profile": profile, "image_size": [32, 32]}
+        return {"evaluation": how, "corruptions": {"fog": {"severities": {"1": None}}}}
+
+    evaluation = Evaluation.from_mapping({"only": "fog", "severity": 1})
+    assert evaluation.describes(results("cifar")) and not evaluation.describes(results("imagenet"))
+    asked = Evaluation.from_mapping({"only": "fog", "severity": 1, "profile": "imagenet"})
+    assert asked.describes(results("imagenet")) and not asked.describes(results("cifar"))

@@ -228,3 +228,31 @@ def test_heat_map_text_is_readable_at_every_value_and_lighter_is_more():
 def test_study_and_page_agree_on_the_best(grid_runs):
     study = make_study(*load_runs([grid_runs]))
     assert headline(study).startswith("DiGN+AugMix keeps")
+
+
+def test_images_of_the_same_number_from_other_splits_are_not_put_together(fake_run, tmp_path):
+    example = {
+        "corruption": "clean",
+        "severity": 0,
+        "index": 4,
+        "prediction": "7",
+        "confidence": 61.2,
+        "png": ONE_PIXEL,
+    }
+    for title, split, label in (("Standard", "test", "1"), ("DiGN", "test", "1"), ("AT", "train", "1")):
+        folder = fake_run(tmp_path / title, title)
+        (folder / "examples.json").write_text(json.dumps({"images": [{**example, "label": label}]}))
+        results = json.loads((folder / "results.json").read_text())
+        results["evaluation"]["split"] = split
+        (folder / "results.json").write_text(json.dumps(results))
+    assert build_page(study_of([tmp_path])).count("<img") == 2
+
+
+def test_a_page_does_not_say_where_things_lie_on_somebodys_disk(fake_run, tmp_path):
+    folder = fake_run(
+        tmp_path / "a", config={"data": "folder:/home/ann/photos", "init": "/home/ann/weights.safetensors"}
+    )
+    info = {"command": ["dign", "train", "folder:/home/ann/photos", "--out=/home/ann/run", "--init", "s3://bucket/x"]}
+    (folder / "run.json").write_text(json.dumps(info))
+    page = build_page(study_of([tmp_path]))
+    assert "ann" not in re.findall(r"[a-z]+", page) and "folder:photos" in page and "s3://bucket/x" in page

@@ -168,3 +168,11 @@ def test_with_few_seeds_in_common_the_difference_is_over_those():
     assert (few.mean, few.seeds, few.p) == (-1.0, 1, None)
     none = compare(Statistic({0: 90.0, 1: 80.0}), Statistic({2: 80.0}))
     assert (none.mean, none.seeds, none.p) == (5.0, 0, None)
+
+
+def test_a_run_whose_settings_nobody_knows_stands_beside_those_that_differ(fake_run, tmp_path):
+    for seed, weight in ((0, 0.2), (1, 0.5)):
+        fake_run(tmp_path / str(weight), "DiGN", seed, config={"settings.dign.weight": weight})
+    (fake_run(tmp_path / "unknown", "DiGN", 2) / "config.toml").unlink(missing_ok=True)
+    groups = make_study(*load_runs([tmp_path])).groups
+    assert {group.label for group in groups} == {"DiGN (weight 0.2)", "DiGN (weight 0.5)", "DiGN (weight not known)"}

@@ -68,11 +68,13 @@ def _check_options(options: dict[str, Any]) -> None:
 
 def _run(whole: Plan, plan: Plan, out: str, options: dict[str, Any]) -> dict[str, str]:
     """Show the plan and carry it out; returns the failed runs with a sentence each."""
-    from dign.grid.drive import carry_out, failures, states_of
+    from dign.grid.drive import carry_out, check_benchmarks, failures, states_of
     from dign.grid.store import open_store
     from dign.grid.view import RunningView
 
     states = states_of(plan.runs, out)
+    if options["engine"] == "local":  # a cluster may see folders that this machine does not
+        check_benchmarks(plan.runs, states)
     engine = _engine(whole, out, options)
     try:
         if not options["quiet"]:

@@ -105,7 +105,7 @@ def open_benchmark(
     """
     folder = Path(folder)
     manifest, layout = _kind_of(folder)
-    stored = tuple(manifest["severities"]) if manifest else SEVERITIES
+    stored = severities_in(folder)
     benchmark = Benchmark(
         folder,
         layout,
@@ -125,6 +125,20 @@ def names_in(folder: Path | str) -> tuple[str, ...]:
     """The corruptions that `open_benchmark` reads from a folder by default."""
     manifest, layout = _kind_of(Path(folder))
     return _chosen_names(Path(folder), layout, manifest, None)
+
+
+def severities_in(folder: Path | str) -> tuple[int, ...]:
+    """The severities that `open_benchmark` reads from a folder by default."""
+    manifest, _ = _kind_of(Path(folder))
+    return tuple(manifest["severities"]) if manifest else SEVERITIES
+
+
+def check_holds(folder: Path | str, names: Iterable[str] | None, severities: Sequence[int]) -> None:
+    """Whether a folder has these corruptions (None: all that it should have) at these severities; opens no images."""
+    folder = Path(folder)
+    manifest, layout = _kind_of(folder)
+    _chosen_names(folder, layout, manifest, names)
+    _chosen_severities(folder, severities_in(folder), severities)
 
 
 def _kind_of(folder: Path) -> tuple[dict[str, Any] | None, str]:

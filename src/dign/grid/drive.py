@@ -39,6 +39,13 @@ def states_of(runs: Sequence[PlannedRun], out: Path | str) -> dict[str, State]:
     return {run.name: state_of(store, run) for run in runs}
 
 
+def check_benchmarks(runs: Sequence[PlannedRun], states: Mapping[str, State]) -> None:
+    """A benchmark that runs will be measured on and that is not there is an error now, not after their training."""
+    for run in runs:
+        if states[run.name].stage is not Stage.DONE:
+            run.evaluation.check_benchmark()
+
+
 def carry_out(
     runs: Sequence[PlannedRun], states: Mapping[str, State], engine: Engine, out: Path | str, view: View
 ) -> dict[str, Outcome]:

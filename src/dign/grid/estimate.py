@@ -55,7 +55,7 @@ def expected_times(
                 extent = extent_of(run.config, run.evaluation.split)
                 speed = measure(measure_speed, run.config, extent, run.evaluation.corruptions, run.evaluation.profile)
                 by_kind[kind] = expected_of(run, extent, speed)
-            except (UserError, RuntimeError, OSError) as error:
+            except (UserError, RuntimeError, OSError, AssertionError, ValueError) as error:  # as models raise them
                 by_kind[kind] = reason_of(error)
         expected[run.name] = by_kind[kind]
     return expected

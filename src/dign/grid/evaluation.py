@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from dign.config import check, coerce
-from dign.corruptions.benchmark import names_in
-from dign.corruptions.settings import PROFILES
+from dign.corruptions.benchmark import check_holds, names_in, severities_in
+from dign.corruptions.settings import PROFILES, profile_for
 from dign.errors import UserError, unknown_name
 from dign.severities import parse_severities
 
@@ -45,6 +46,9 @@ class Evaluation:
             given["severity"] = _severities(given["severity"])
         if given.get("benchmark") is not None:
             given["benchmark"] = str(Path(coerce(given["benchmark"], str, "benchmark")).expanduser().resolve())
+            if "severity" not in given:
+                with suppress(UserError):  # told by `check_benchmark`, if there is anything left to measure
+                    given["severity"] = severities_in(given["benchmark"])
         return cls(**given)
 
     def __post_init__(self) -> None:
@@ -59,6 +63,10 @@ class Evaluation:
             check("profile", self.profile, PROFILES, None)
         check("seed", self.seed, None, 0)
         check("batch_size", self.batch_size, None, 1)
+        if self.benchmark and self.split != "test":
+            raise UserError("benchmark holds corrupted test images: drop split, or drop benchmark.")
+        if self.benchmark and (self.profile or self.seed):
+            raise UserError("benchmark holds images that are made already: drop profile and seed.")
         if self.temperature and self.split == "validation":
             raise UserError("The temperature is fitted on the validation split: evaluate another one, or drop it.")
 
@@ -67,6 +75,11 @@ class Evaluation:
         from dign.evaluate import chosen_corruptions
 
         return chosen_corruptions(self.only)
+
+    def check_benchmark(self) -> None:
+        """Whether the benchmark's folder holds what is wanted, as far as can be seen before there is a model."""
+        if self.benchmark:
+            check_holds(self.benchmark, self.corruptions if self.only else None, self.severity)
 
     def describes(self, results: Mapping[str, Any]) -> bool:
         """Whether a results file was made under these conditions."""
@@ -78,7 +91,7 @@ class Evaluation:
                 return False
             if self.temperature and not results.get("temperature"):
                 return False
-            if benchmark is None and (how["seed"] != self.seed or self.profile not in (None, how["profile"])):
+            if benchmark is None and (how["seed"], how["profile"]) != (self.seed, self._profile_of(how)):
                 return False
         except (KeyError, TypeError, ValueError, AttributeError):
             return False
@@ -89,6 +102,11 @@ class Evaluation:
             except UserError:  # the folder is gone: whatever was measured then was what it held
                 wanted = tuple(found)
         return bool(found) and found == {name: set(self.severity) for name in wanted}
+
+    def _profile_of(self, how: Mapping[str, Any]) -> str:
+        """The severity table for the images of a results file."""
+        size = how.get("image_size")
+        return self.profile or (profile_for(*size) if size else how["profile"])
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

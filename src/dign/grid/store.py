@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import tempfile
 import threading
@@ -16,8 +17,11 @@ from dign.files import parse_json
 
 RECORDS = ".grid"
 """Folder beside the runs for locks, progress and logs; hidden, so that a report does not take it for runs."""
-LAST_TO_ARRIVE = ("checkpoint.safetensors", "model.safetensors", "results.json")
+CHECKPOINT = "checkpoint.safetensors"
+LAST_TO_ARRIVE = (CHECKPOINT, "model.safetensors", "results.json")
 """Pushed after everything else, in this order: a run never looks further than it is."""
+REMOVED = (CHECKPOINT, "best.safetensors")
+"""What a run has while it is trained, and removes in the end."""
 
 
 class Store(Protocol):
@@ -146,22 +150,37 @@ class _Mirror:
     def __init__(self, store: RemoteStore, name: str, folder: Path) -> None:
         self.store, self.name, self.folder = store, name, folder
         self.sent: dict[str, tuple[int, int]] = {}
+        self.kept = folder / ".checkpoint.kept"
 
     def send(self, *, final: bool = False) -> None:
+        self._keep_checkpoint()
         for path in self._files():
             relative = path.relative_to(self.folder).as_posix()
             with suppress(FileNotFoundError):  # replaced or removed by the job at this moment
-                status = path.stat()
+                local = self.kept if relative == CHECKPOINT else path
+                status = local.stat()
                 stamp = (status.st_mtime_ns, status.st_size)
                 if self.sent.get(relative) != stamp:
-                    self.store.send(path, self.store._path(self.name, relative))
+                    self.store.send(local, self.store._path(self.name, relative))
                     self.sent[relative] = stamp
         progress = self.store.records(self.name) / "progress.json"
         if progress.exists():
             self.store.send(progress, self.store._path(f"{RECORDS}/{self.name}", "progress.json"))
-        gone = self.store._path(self.name, "checkpoint.safetensors")
-        if final and not (self.folder / "checkpoint.safetensors").exists() and self.store.files.exists(gone):
-            self.store.files.rm_file(gone)
+        for name in REMOVED if final else ():
+            gone = self.store._path(self.name, name)
+            if not (self.folder / name).exists() and self.store.files.exists(gone):
+                self.store.files.rm_file(gone)
+
+    def _keep_checkpoint(self) -> None:
+        """The checkpoint of this moment: what arrives before it may be newer than it, never older."""
+        self.kept.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            try:
+                os.link(self.folder / CHECKPOINT, self.kept)  # the job replaces the file, and does not write into it
+            except FileNotFoundError:
+                raise
+            except OSError:  # a file system without links
+                shutil.copy2(self.folder / CHECKPOINT, self.kept)
 
     def _files(self) -> list[Path]:
         files = [path for path in self.folder.rglob("*") if path.is_file() and not path.name.startswith(".")]

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from dign.data.base import Split
+from dign.data.names import public_name
 from dign.devices import pick_device
 from dign.errors import UserError
 from dign.files import write_json
@@ -126,7 +127,7 @@ def _measure_run(run: Run, plan: Plan, choices: Choices, device: torch.device, f
         "method": run.config.method,
         "title": run.method().title,
         "model": run.config.model,
-        "data": run.config.data,
+        "data": public_name(run.config.data),
         "seed": run.config.seed,
         **measured.summary(),
     }

@@ -23,11 +23,12 @@ def examples_section(study: Study) -> Html | None:
     """Images under each corruption with what every method makes of them (docs/report.md: `examples.json`)."""
 
     def build(groups: Sequence[Group]) -> Html | None:
-        pictures: dict[tuple[str, int, int], dict[str, Any]] = {}
+        pictures: dict[tuple[Any, ...], dict[str, Any]] = {}
         for group in groups:
             run = next((run for run in group.runs if run.examples), None)
             for example in example_images(run) if run else []:
-                key = (example["corruption"], example["severity"], example["index"])
+                assert run is not None  # it has examples
+                key = (example["corruption"], example["severity"], example["index"], *_source(run, example))
                 picture = pictures.setdefault(key, {**example, "answers": []})
                 picture["answers"].append((group, example))
         figures, used = [], 0
@@ -43,6 +44,11 @@ def examples_section(study: Study) -> Html | None:
     if not any(run.examples for run in study.runs):
         return None
     return per_model(study, build) or None
+
+
+def _source(run: Run, example: dict[str, Any]) -> tuple[str, ...]:
+    """What tells images of the same number apart: other splits and benchmarks count other images."""
+    return (*(clean_text(run.evaluation.get(key)) for key in ("split", "benchmark")), example["label"])
 
 
 def example_images(run: Run) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,10 @@ from dign.report.sections import html_table, per_model, swatch
 from dign.report.study import Group, Study
 from dign.report.tables import Cell, Column, Row, Section, Table
 
+PLACE = re.compile(
+    r"(?P<before>(--[\w.-]+=)?(folder:|hub:)?)(?P<path>([A-Za-z]:|~[^/\\]*)?[/\\](?![/\\]).*)", re.DOTALL
+)
+"""An absolute path, alone or after what may stand before one; no URL."""
 POINTS = 100
 """A training curve is thinned to about so many points."""
 
@@ -131,8 +136,18 @@ def _run_details(run: Run, group: Group) -> Html:
 
 
 def _settings(values: dict[str, Any]) -> Html:
-    rows = [tag("div", tag("dt", clean_text(key)), tag("dd", _shown(value))) for key, value in flatten(values).items()]
-    return tag("dl", rows)
+    shown = ((key, _shown(_placeless(value))) for key, value in flatten(values).items())
+    return tag("dl", [tag("div", tag("dt", clean_text(key)), tag("dd", value)) for key, value in shown])
+
+
+def _placeless(value: Any) -> Any:
+    """Without where things lie on somebody's disk: of an absolute path the last part."""
+    if isinstance(value, list):
+        return [_placeless(word) for word in value]
+    if not isinstance(value, str):
+        return value
+    matched = PLACE.fullmatch(value)
+    return matched["before"] + re.split(r"[/\\]", matched["path"].rstrip("/\\"))[-1] if matched else value
 
 
 def _shown(value: Any) -> str:

@@ -194,7 +194,9 @@ def _differing_settings(runs: Sequence[Run]) -> list[str]:
 
 def _setting(config: dict[str, Any], key: str) -> Any:
     """A run's setting: one that did not exist yet when the run was made had the value that is its default now."""
-    return config[key] if key in config or not config else _default(key)
+    if key in config:
+        return config[key]
+    return _default(key) if config else "not known"
 
 
 @cache
