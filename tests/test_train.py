@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 
 import dign.train
 from dign.config import RunConfig
+from dign.devices import check_compiler
 from dign.errors import UserError
 from dign.models import MODELS
 from dign.runs import load_run, locked
@@ -259,6 +260,32 @@ def test_compiling_without_a_compiler_is_one_sentence_and_leaves_nothing(tmp_pat
     with pytest.raises(UserError, match="compiler 'no-such-compiler' for --compile"):
         train(config(compile=True, device="cpu"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+    monkeypatch.setenv("CC", "no-such-compiler-either")
+    monkeypatch.setattr("dign.devices.find_spec", lambda name: name)
+    with pytest.raises(UserError, match="compiler 'no-such-compiler-either' for --compile"):
+        check_compiler(torch.device("cuda"))
+    monkeypatch.setattr("dign.devices.find_spec", lambda name: None)
+    with pytest.raises(UserError, match="needs Triton"):
+        check_compiler(torch.device("cuda"))
+
+
+def test_a_run_that_goes_on_elsewhere_says_so(tmp_path, monkeypatch, capsys):
+    original = dign.train._Training._step
+
+    def step_then_interrupt(self, step):
+        original(self, step)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patched, pytest.raises(dign.train.Interrupted):
+        patched.setattr(dign.train._Training, "_step", step_then_interrupt)
+        train(config(epochs=1), tmp_path / "run", quiet=True)
+    info = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert (info["machine"]["device"], info["machine"]["precision"]) == ("cpu", "32")
+    info["machine"] |= {"device": "NVIDIA H100", "precision": "bf16"}
+    (tmp_path / "run" / "run.json").write_text(json.dumps(info))
+    resume(tmp_path / "run")
+    said = " ".join(capsys.readouterr().err.split())
+    assert "began with device NVIDIA H100 and goes on with cpu" in said and "precision bf16 and goes on with 32" in said
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def load_state(path: Path, model: nn.Module, optimizer: Optimizer) -> tuple[dict
     model.load_state_dict(weights)
     for name, parameter in model.named_parameters():
         for key, value in states[name].items():
-            like = torch.empty_like(parameter) if value.shape == parameter.shape else torch.empty_like(value)
+            like = torch.empty_like(parameter if value.shape == parameter.shape else value, device=parameter.device)
             optimizer.state[parameter][key] = like.copy_(value)
     return metadata, _below("pending/", tensors)
 

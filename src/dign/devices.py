@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from inspect import signature
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ from dign.launching import local_rank, processes
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
+
+    from dign.config import RunConfig
 
 
 def as_float(images: Tensor, *, channels_last: bool = False) -> Tensor:
@@ -46,11 +49,39 @@ def pick_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
         reason = str(error).splitlines()[0].partition(". ")[0].rstrip(".")
         raise UserError(f"The device '{name}' cannot be used here ({reason}): use --device cpu.") from error
+    torch.backends.cudnn.deterministic = True
     return device
 
 
+def device_name(device: torch.device) -> str:
+    """The processor by its name, as far as results depend on it: cpu, or what the GPU is called."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
+def where_it_runs(config: RunConfig, device: torch.device) -> dict[str, str]:
+    """What `device` and `precision` of a configuration have come to, for the run's record."""
+    return {"device": device_name(device), "precision": resolved_precision(config.precision, device)}
+
+
+def resolved_precision(precision: str, device: torch.device) -> str:
+    """'auto' is bfloat16 on a GPU that has it."""
+    if precision != "auto":
+        return precision
+    return "bf16" if _has_bfloat16(device) else "32"
+
+
 def check_compiler(device: torch.device) -> None:
-    """On a CPU, torch.compile writes C++: say so before a run begins where there is nothing that compiles it."""
+    """torch.compile writes C++ on a CPU, Triton on a GPU: say before a run begins that nothing here compiles it."""
+    if device.type == "cuda" and not find_spec("triton"):
+        raise UserError(
+            "--compile on a GPU needs Triton (pip install triton), which is not here: go without --compile."
+        )
+    if device.type == "cuda" and sys.platform != "win32":  # its Triton brings a compiler along
+        compilers = [os.environ["CC"]] if os.environ.get("CC") else ["gcc", "clang", "cc"]
+        if not any(map(shutil.which, compilers)):
+            raise UserError(
+                f"There is no C compiler '{compilers[0]}' for --compile: install it, or go without --compile."
+            )
     usual = {"darwin": "clang++", "win32": "cl"}.get(sys.platform, "g++")
     compiler = os.environ.get("CXX", usual)
     if device.type == "cpu" and not shutil.which(compiler):
@@ -69,9 +100,7 @@ def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> 
         from lightning_fabric import Fabric  # takes seconds to import, and only training needs it
         from lightning_fabric.strategies import DDPStrategy
 
-    if precision == "auto":
-        precision = "bf16" if _has_bfloat16(device) else "32"
-    torch.backends.cudnn.deterministic = True
+    precision = resolved_precision(precision, device)
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # the first process has its own way to say things
     try:
         fabric = Fabric(

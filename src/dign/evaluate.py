@@ -17,7 +17,7 @@ from dign.corruptions import FAMILIES, NAMES, corrupt, frost_source, profile_for
 from dign.corruptions.benchmark import Benchmark, Condition, open_benchmark
 from dign.data.base import DataSet, Split
 from dign.data.names import public_name
-from dign.devices import as_float, pick_device
+from dign.devices import as_float, device_name, pick_device
 from dign.distributed import ALONE, Team
 from dign.draws import make_placed_generator
 from dign.errors import UserError, unknown_name
@@ -245,7 +245,7 @@ def results_of(
     results = {
         "schema": 1,
         "run": subject.about,
-        "evaluation": {"split": split, **_circumstances(images, conditions, data, started)},
+        "evaluation": {"split": split, **_circumstances(images, conditions, data, target, started)},
         "classes": list(data.classes),
         **measured,
     }
@@ -275,13 +275,16 @@ def _fit_temperature(
     return fit_temperature(torch.cat(scores) if scores else torch.empty(0, 1), split.labels)
 
 
-def _circumstances(images: Split, conditions: Conditions | Benchmark, data: DataSet, started: float) -> dict[str, Any]:
-    """On what, how, when and by which code was measured."""
+def _circumstances(
+    images: Split, conditions: Conditions | Benchmark, data: DataSet, device: torch.device, started: float
+) -> dict[str, Any]:
+    """On what, how, where, when and by which code was measured."""
     return {
         "images": len(images),
         "image_size": list(data.image_size),
         **_provenance(conditions, data.image_size),
         "bins": 16,
+        "device": device_name(device),
         "commit": git_commit(),
         "time": now(),
         "seconds": round(time.monotonic() - started, 2),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,8 @@ def _hub_subject(entry: str, data: DataSet, label: str | None) -> Subject:
 def _check_output(entry: str, model: nn.Module, data: DataSet) -> None:
     model.eval()
     try:
-        logits = model(torch.full((2, 3, *data.image_size), 0.5))
+        where = next(chain(model.parameters(), model.buffers()), torch.empty(0)).device
+        logits = model(torch.full((2, 3, *data.image_size), 0.5, device=where))
     except Exception as error:
         reason = (str(error).splitlines() or [""])[0]
         raise UserError(
@@ -134,5 +136,5 @@ def _check_output(entry: str, model: nn.Module, data: DataSet) -> None:
         raise UserError(
             f"{entry} gives logits that are not finite for a grey image: are its weights what they should be?"
         )
-    if bool((logits >= 0).all()) and torch.allclose(logits.sum(1), torch.ones(2), atol=1e-5):
+    if bool((logits >= 0).all()) and torch.allclose(logits.sum(1), torch.ones_like(logits[:, 0]), atol=1e-5):
         raise UserError(f"{entry} gives probabilities, where logits are wanted: leave out its softmax.")

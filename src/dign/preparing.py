@@ -82,7 +82,9 @@ def _check_takes_small(model: nn.Module, config: RunConfig, image_size: tuple[in
         ) from error
 
 
-def create(config: RunConfig, out: Path | str, data: DataSet, start: Start | None, team: Team) -> None:
+def create(
+    config: RunConfig, out: Path | str, data: DataSet, start: Start | None, team: Team, machine: dict[str, str]
+) -> None:
     """Make the run's folder."""
     mean, std = (start and start.normalization) or channel_statistics(data.train.images)
     facts: dict[str, Any] = {"init": {"sha256": start.digest, "fresh": start.fresh}} if start else {}
@@ -91,7 +93,7 @@ def create(config: RunConfig, out: Path | str, data: DataSet, start: Start | Non
     if torchrun_job():
         facts["job"] = torchrun_job()
     notes = [*advice(data, config.epochs * steps_per_epoch(config, data), from_nothing=start is None), *_about(start)]
-    create_run(out, config, data, mean, std, notes=notes, **facts)
+    create_run(out, config, data, mean, std, machine, notes=notes, **facts)
 
 
 def _about(start: Start | None) -> list[str]:

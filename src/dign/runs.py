@@ -6,7 +6,7 @@ import hashlib
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -179,11 +179,17 @@ def begun_by(job: str | None, config: RunConfig, path: Path | str) -> bool:
 
 
 def create_run(
-    path: Path | str, config: RunConfig, data: DataSet, mean: list[float], std: list[float], **facts: Any
+    path: Path | str,
+    config: RunConfig,
+    data: DataSet,
+    mean: list[float],
+    std: list[float],
+    machine: Mapping[str, str] | None = None,
+    **facts: Any,
 ) -> Run:
     """Make a run folder with its resolved configuration; a folder that exists already is never written over.
 
-    `facts` are further entries of `run.json`.
+    `machine` says where it runs (`devices.where_it_runs`); `facts` are further entries of `run.json`.
     """
     path = Path(path)
     check_free(path)
@@ -201,7 +207,7 @@ def create_run(
         "commit": git_commit(),
         "started": now(),
         "versions": versions(),
-        "machine": {"threads": torch.get_num_threads(), "system": platform.platform()},
+        "machine": {"threads": torch.get_num_threads(), "system": platform.platform(), **(machine or {})},
         **facts,
     }
     write_json(path / "run.json", info)

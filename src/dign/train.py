@@ -17,7 +17,7 @@ from dign.augment.train_transforms import TrainTransforms, alternating_flips, sh
 from dign.checkpoints import load_state, load_weights, save_state, save_weights
 from dign.config import RunConfig
 from dign.data.base import DataSet
-from dign.devices import as_float, check_compiler, make_fabric
+from dign.devices import as_float, check_compiler, make_fabric, where_it_runs
 from dign.distributed import Team
 from dign.errors import UserError, to_type
 from dign.files import read_json, write_json
@@ -71,7 +71,7 @@ def train(config: RunConfig, out: Path | str, *, quiet: bool = False) -> Run:
     with team.first_holds(locked(out)), team.surviving(f"go on with `dign train --resume {to_type(out)}`"):
         with team.together():
             if team.leads:
-                create(config, out, data, start, team)
+                create(config, out, data, start, team, where_it_runs(config, fabric.device))
         return _Training(load_run(out), data, fabric, team, start).fit(quiet=quiet)
 
 
@@ -105,7 +105,7 @@ def resume(path: Path | str, *, quiet: bool = False, devices: int | None = None,
 
 
 def _own_randomness(device: torch.device) -> AbstractContextManager[None]:
-    """Leaves torch's global generators as they were found."""
+    """Leaves torch's global generators, of the CPU and of this device, as they were found."""
     return torch.random.fork_rng([device] if device.type == "cuda" else [])
 
 
@@ -177,7 +177,7 @@ class _Training:
         saved = self.clock = time.monotonic()
         self._train_mode()
         with monitor, interruptible() as interrupted, _own_randomness(self.device):
-            for note in self.run.info.get("notes", ()):
+            for note in (*self.run.info.get("notes", ()), *self._moved()):
                 monitor.say(note)
             for step in range(first, self.total):
                 self._step(step)
@@ -198,6 +198,16 @@ class _Training:
             if self.team.leads:
                 self._finish()
         return load_run(self.run.path)
+
+    def _moved(self) -> list[str]:
+        """What differs from where the run began, if it goes on elsewhere."""
+        before, here = self.run.info.get("machine", {}), where_it_runs(self.config, self.device)
+        return [
+            f"This run began with {name} {before[name]} and goes on with {value}: "
+            "its weights will not be those of an undisturbed run."
+            for name, value in here.items()
+            if name in before and before[name] != value
+        ]
 
     def _monitor(self, first: int, quiet: bool) -> Monitor:
         if not self.team.leads:
@@ -225,8 +235,7 @@ class _Training:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         x, y = self._batch(step)
-        # what the model itself draws, as dropout does
-        torch.manual_seed(derive_seed(self.config.seed, "model", step * self.team.count + self.team.rank))
+        self._seed_model(derive_seed(self.config.seed, "model", step * self.team.count + self.team.rank))
         method = self.method.at(step / self.total)
         generator = self.team.generator(self.config.seed, "method", step, self.device)
         outcome = method(self.wrapped, x, y, generator=generator)
@@ -236,6 +245,12 @@ class _Training:
         self.statistics.share()
         means = self.team.mean({"": outcome.loss.detach(), **outcome.terms})
         self.pending.append(Step(step, means.pop(""), means))
+
+    def _seed_model(self, seed: int) -> None:
+        """For what the model itself draws, as dropout does: from torch's global generators."""
+        torch.default_generator.manual_seed(seed)
+        if self.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
 
     def _batch(self, step: int) -> tuple[Tensor, Tensor]:
         epoch, position = divmod(step, self.steps_per_epoch)

@@ -1,5 +1,6 @@
 """What holds for all nineteen corruptions."""
 
+import math
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from dign.corruptions import FAMILIES, NAMES, PROFILES, SEVERITIES, corrupt, profile_for
 from dign.errors import UserError
@@ -209,3 +211,35 @@ def test_mistakes_are_told_in_a_sentence(images, name, severity, options, messag
 def test_listing_names_does_not_load_torch() -> None:
     program = "import sys, dign.corruptions as c; assert len(c.NAMES) == 19 and 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_autocast_around_it_changes_nothing(name: str) -> None:
+    """As where images are corrupted inside a training step with mixed precision."""
+    images = images_of((32, 32))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = corrupt(images, name, 3)
+    assert torch.equal(inside, corrupt(images, name, 3))
+
+
+class _NoDivisionByNumbers(TorchDispatchMode):
+    """Refuses a tensor divided by a number of Python's whose inverse is rounded, which CUDA multiplies by instead."""
+
+    def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+        if (
+            str(function).startswith("aten.div")
+            and isinstance(arguments[1], int | float)
+            and arguments[0].is_floating_point()
+        ):
+            mantissa, _ = math.frexp(arguments[1])
+            assert mantissa == 0.5, f"{function} by {arguments[1]}"
+        return function(*arguments, **(keywords or {}))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_no_division_comes_out_otherwise_on_a_gpu(name: str, channels: int) -> None:
+    images = images_of((33, 31), channels=channels)
+    corrupt(images, name, 3)  # what is computed once and kept is made on the CPU
+    with _NoDivisionByNumbers():
+        corrupt(images, name, 3)

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from dign.corruptions.levels import unit_scale
+
 # Weights of red, green and blue in the grey value of a picture (ITU-R BT.601).
 LUMA = (0.299, 0.587, 0.114)
 
@@ -14,7 +16,7 @@ def recolour(images: Tensor, *, value: float = 0.0, saturation: tuple[float, flo
     k = (V - x) / (V - m) depends on hue alone. So only V and S need be changed, and no hue is ever computed.
     Grey has no hue; as in the usual conversion it counts as red: k = (0, 1, 1).
     """
-    x = images.to(torch.float64).div_(255)
+    x = unit_scale(images)
     top, low = x.amax(dim=1, keepdim=True), x.amin(dim=1, keepdim=True)
     spread = top - low
     grey = spread == 0

@@ -11,14 +11,16 @@ from torch import Tensor
 from dign.corruptions import linear
 from dign.corruptions.colour import recolour
 from dign.corruptions.jpeg import jpeg
+from dign.corruptions.levels import divided, unit_scale
 from dign.corruptions.streams import Streams
 
 
 def contrast(images: Tensor, factor: float, streams: Streams) -> Tensor:
     """(x - mean) * factor + mean, with the mean of each channel. Images and result (N,C,H,W) uint8, as below."""
     pixels = images.shape[-2] * images.shape[-1]
-    mean = images.sum(dim=(2, 3), keepdim=True, dtype=torch.int64).to(torch.float64).div_(pixels * 255)
-    x = images.to(torch.float64).div_(255)
+    total = images.sum(dim=(2, 3), keepdim=True, dtype=torch.int64).to(torch.float64)
+    mean = divided(total, pixels * 255)
+    x = unit_scale(images)
     return x.sub_(mean).mul_(factor).add_(mean).clamp_(0, 1).mul_(255).to(torch.uint8)
 
 
@@ -95,7 +97,7 @@ def _affine_positions(size: Sequence[int], shift: float, streams: Streams) -> tu
     centre = torch.tensor([width // 2, height // 2], dtype=torch.float64, device=streams.device)
     corners = torch.tensor([[1, 1], [1, -1], [-1, -1]], dtype=torch.float64, device=streams.device) * half
     moved = corners + (streams.uniform(6).view(-1, 3, 2) * 2 - 1).to(torch.float64) * shift
-    along_x, along_y = (moved[:, 1] - moved[:, 2]) / (2 * half), (moved[:, 0] - moved[:, 1]) / (2 * half)
+    along_x, along_y = divided(moved[:, 1] - moved[:, 2], 2 * half), divided(moved[:, 0] - moved[:, 1], 2 * half)
     determinant = along_x[:, 0] * along_y[:, 1] - along_x[:, 1] * along_y[:, 0]
     y = torch.arange(height, device=streams.device).view(1, -1, 1) - (centre[1] + moved[:, 1, 1]).view(-1, 1, 1)
     x = torch.arange(width, device=streams.device).view(1, 1, -1) - (centre[0] + moved[:, 1, 0]).view(-1, 1, 1)
@@ -123,5 +125,5 @@ def _sample(x: Tensor, rows: Tensor, columns: Tensor, border: str) -> Tensor:
     if mirror:
         grid = torch.stack([columns * (2 / (width - 1)) - 1, rows * (2 / (height - 1)) - 1], dim=-1)
     else:
-        grid = torch.stack([(columns * 2 + 1) / width - 1, (rows * 2 + 1) / height - 1], dim=-1)
+        grid = torch.stack([divided(columns * 2 + 1, width) - 1, divided(rows * 2 + 1, height) - 1], dim=-1)
     return F.grid_sample(x, grid.to(x.dtype), mode="bilinear", padding_mode="reflection", align_corners=mirror)

@@ -69,10 +69,11 @@ def corrupt(
     setting = parameters(name, 1 if clean else severity, profile)
     if clean:
         return images.clone()
-    done = [
-        _corrupt_chunk(part, CORRUPTIONS[name], setting, f"{name}/{severity}", seed, first + start)
-        for start, part in _chunks(batch)
-    ]
+    with torch.autocast(images.device.type, enabled=False):  # of whoever calls this in a training step
+        done = [
+            _corrupt_chunk(part, CORRUPTIONS[name], setting, f"{name}/{severity}", seed, first + start)
+            for start, part in _chunks(batch)
+        ]
     result = torch.cat(done) if done else batch.clone()
     return result.view(images.shape)
 

@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dign.corruptions.levels import unit_scale
+
 WEIGHT_BITS = 16
 ONE = 2**WEIGHT_BITS
 _MANY_TAPS = 8
@@ -77,7 +79,7 @@ def gaussian_blur(images: Tensor, sigma: float) -> Tensor:
         return images
     if radius > _MANY_TAPS:
         return gaussian_filter(images, sigma).to(torch.uint8)
-    x = pad(images, (radius,) * 4, "nearest").to(torch.float64).div_(255)
+    x = unit_scale(pad(images, (radius,) * 4, "nearest"))
     for dim, size in zip((2, 3), images.shape[-2:], strict=True):
         total = x.narrow(dim, radius, size) * float(weights[radius])
         for tap in range(radius):

@@ -8,6 +8,7 @@ from torch import Tensor
 from dign.corruptions import edges, frosting, linear
 from dign.corruptions.blur import blur_along_lines
 from dign.corruptions.colour import luma, paint, recolour
+from dign.corruptions.levels import divided, unit_scale
 from dign.corruptions.streams import Streams
 
 _WATER = (175 / 255, 238 / 255, 238 / 255)
@@ -18,7 +19,7 @@ _FARTHEST = 20  # pixels; distances to an edge of the water count no further
 def brightness(images: Tensor, amount: float, streams: Streams) -> Tensor:
     """HSV value + amount. Images and result (N,C,H,W) uint8, as everywhere below."""
     if images.shape[1] == 1:
-        return images.to(torch.float64).div_(255).add_(amount).clamp_(0, 1).mul_(255).to(torch.uint8)
+        return unit_scale(images).add_(amount).clamp_(0, 1).mul_(255).to(torch.uint8)
     return recolour(images, value=amount)
 
 
@@ -32,7 +33,7 @@ def frost(images: Tensor, setting: tuple[float, float, float], streams: Streams)
 def fog(images: Tensor, setting: tuple[float, float], streams: Streams) -> Tensor:
     """x + thickness * a plasma fractal, scaled so that the brightest value stays about where it was."""
     thickness, decay = setting
-    x = images.to(torch.float32).div_(255)
+    x = unit_scale(images, torch.float32)
     brightest = x.amax(dim=(1, 2, 3), keepdim=True)
     mist = plasma_fractal(images.shape[-2:], decay, streams)[:, None].mul_(thickness)
     return x.add(mist).mul_(brightest / (brightest + thickness)).clamp_(0, 1).mul_(255).to(torch.uint8)
@@ -78,8 +79,8 @@ def snow(images: Tensor, setting: tuple[float, ...], streams: Streams) -> Tensor
     layer = linear.zoom(layer, factor) if factor != 1 else layer.to(torch.float64)
     layer = layer.mul_(std).add_(mean)
     layer = layer.mul_(layer >= threshold).clamp_(0, 1).mul_(255).to(torch.uint8)
-    flakes = blur_along_lines(layer, radius, sigma, degrees).to(torch.float32).div_(255)
-    x = images.to(torch.float32).div_(255)
+    flakes = unit_scale(blur_along_lines(layer, radius, sigma, degrees), torch.float32)
+    x = unit_scale(images, torch.float32)
     pale = torch.maximum(x, luma(x).mul(1.5).add_(0.5))
     x = x.mul_(mix).add_(pale.mul_(1 - mix))
     return x.add_(flakes).add_(flakes.flip(2, 3)).clamp_(0, 1).mul_(255).to(torch.uint8)
@@ -94,7 +95,7 @@ def spatter(images: Tensor, setting: tuple[float, ...], streams: Streams) -> Ten
     height, width = images.shape[-2:]
     noise = streams.normal(height * width).view(-1, height, width)
     liquid = linear.gaussian_filter(noise, sigma).mul_(std).add_(mean)
-    x = images.to(torch.float32).div_(255)
+    x = unit_scale(images, torch.float32)
     if kind == 0:
         drops = _water(liquid.mul_(liquid >= threshold)).mul_(strength)[:, None]
         x = x.add_(drops * paint(_WATER, x))
@@ -111,6 +112,6 @@ def _water(liquid: Tensor) -> Tensor:
     distances = edges.distance(edges.canny(layer), _FARTHEST)
     depth = edges.box_sum(distances).div(9 * 65536, rounding_mode="floor")
     relief = edges.emboss(edges.equalise(depth, _FARTHEST + 1))
-    relief = edges.box_sum(relief).to(torch.float32).div_(9).round_()
+    relief = divided(edges.box_sum(relief).to(torch.float32), 9).round_()
     light = relief.mul_(layer)
     return light.div_(light.amax(dim=(1, 2), keepdim=True).clamp(min=1))

@@ -59,7 +59,7 @@ def measure_speed(config: RunConfig, extent: Extent, corruptions: tuple[str, ...
     return Speed(
         step=seconds_per_image(step, lambda n: images(n).to(device), min(config.batch_size, extent.train)),
         predict=seconds_per_image(predict, lambda n: images(n).to(device), at_test),
-        corrupt=seconds_per_image(spoil, images, at_test),
+        corrupt=seconds_per_image(spoil, lambda n: images(n).to(device), at_test),
     )
 
 
