@@ -173,3 +173,12 @@ def test_ctrl_c_and_then_sigterm_is_one_wish_but_the_same_twice_is_impatience():
         assert received == [signal.SIGINT, signal.SIGTERM]
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_million_processes_are_refused_before_the_first_is_started(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr("subprocess.Popen", lambda *arguments, **keywords: pytest.fail("a process was started"))
+    with pytest.raises(
+        UserError, match="1000000 processes are too many for the 2 cores of this machine: say --devices 2"
+    ):
+        make_fabric("cpu", "32", devices=1_000_000)

@@ -158,6 +158,16 @@ def _without_buffers() -> dict[str, bool]:
     return {"forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers": False}
 
 
+def _check_cores(processes: int) -> None:
+    """Some more processes than cores are slow; many more bring a machine to a stand, before any of them can say so."""
+    cores = os.cpu_count() or 1
+    if processes > 4 * cores:
+        raise UserError(
+            f"{processes} processes are too many for the {cores} core{'s' if cores > 1 else ''} of this machine: "
+            f"say --devices {cores}."
+        )
+
+
 def _own_device(name: str, devices: int) -> torch.device:
     """The device of this one of several processes."""
     kind, _, index = name.partition(":")
@@ -166,6 +176,7 @@ def _own_device(name: str, devices: int) -> torch.device:
     if index or kind not in ("cuda", "cpu"):
         raise UserError(f"--device {name} is one device: with several processes use --device cuda or --device cpu.")
     if kind == "cpu":
+        _check_cores(devices)
         return pick_device("cpu")
     if torch.cuda.device_count() < devices:
         raise UserError(f"{devices} processes need as many GPUs, and there are {torch.cuda.device_count()} here.")
