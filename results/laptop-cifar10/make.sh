@@ -16,3 +16,14 @@ for study in sensitivity branches; do
     mkdir -p "$here/$study"
     cp -r "$runs/laptop-$study/sensitivity/." "$here/$study"
 done
+
+keep() {  # RUN NAME: the results of a run, under another name, if it was run
+    if [ -e "$runs/$1/results.json" ]; then cp "$runs/$1/results.json" "$here/$2.json"; fi
+}
+mkdir -p "$here/why"
+keep laptop-longer/cifar10-fastnet-dign-seed0 why/dign-18-epochs
+keep laptop-longer/cifar10-fastnet-dign-without-cr-seed0 why/dign-without-cr-18-epochs
+keep laptop-apart/cifar10-fastnet-dign-seed0 why/dign-apart
+keep laptop-apart/cifar10-fastnet-dign+augmix-seed0 why/dign+augmix-apart
+keep laptop-lambda why/dign-lambda-0.2
+keep laptop-default branches/default
