@@ -111,6 +111,8 @@ class RunConfig:
             value = coerce(getattr(self, spec.name), hints[spec.name], spec.name)
             object.__setattr__(self, spec.name, value)
             check(spec.name, value, spec.metadata["choices"], spec.metadata["least"])
+            if isinstance(value, int) and abs(value) >= 2**63 and not spec.name.endswith("seed"):
+                raise UserError(f"{spec.name} must be below 2^63, not {value}.")
             if isinstance(value, str) and not _encodable(value):
                 raise UserError(f"{spec.name} {value!a} has bytes that are not UTF-8: rename that file or folder.")
         if self.freeze and not self.init:

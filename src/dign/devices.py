@@ -44,6 +44,10 @@ def pick_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError as error:  # its message is a list of all that torch has ever run on
         raise UserError(f"There is no device called '{name}': use --device auto, cpu, cuda or cuda:1.") from error
+    if device.type == "cpu":
+        if device.index:
+            raise UserError("There is one CPU, whatever its cores: use --device cpu.")
+        device = torch.device("cpu")
     try:
         torch.zeros(1, device=device, dtype=torch.float64).item()  # which corruptions and sums need, and Apple's lack
     except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:

@@ -58,8 +58,8 @@ def listed(names: Sequence[str], most: int = 5) -> str:
 
 
 def to_type(path: Path | str) -> str:
-    """A path as it is typed in a command: in quotes where it has spaces or the like."""
-    return quote(str(path))
+    """A path as it is typed in a command: in quotes where it has spaces or the like, and never like an option."""
+    return quote(f"./{path}" if str(path).startswith("-") else str(path))
 
 
 def check_whole(minimum: int, **values: int) -> None:

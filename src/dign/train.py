@@ -299,7 +299,7 @@ class _Training:
         if self.run.checkpoint.exists():
             kept = f"the last good checkpoint is {self.run.checkpoint}"
         else:
-            kept = "no checkpoint was written yet"
+            kept = f"no checkpoint was written yet, so remove {self.run.path} and start anew"
         return f"{kept}. Try a smaller --lr."
 
     def _validation_due(self, epoch: int) -> bool:

@@ -1,9 +1,15 @@
 """Whatever click finds wrong is one line with what to do, and exit code 2."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
 from dign.cli import main
+from dign.cli.landscape import parse_radii
+from dign.errors import UserError, to_type
 
 SEE = ": see `dign {} --help`."
 
@@ -69,3 +75,36 @@ def test_a_list_of_methods_in_a_file_for_one_run_is_one_line(dign_command, tmp_p
     (tmp_path / "run.toml").write_text('data = "digits"\nmethod = ["dign"]\n')
     said = "dign: method must be text, not ['dign'].\n"
     assert dign_command("train", tmp_path / "run.toml", "--sigma-max", "0.1") == (2, "", said)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("train", "digits", "--device", "cpu:7"), "There is one CPU, whatever its cores: use --device cpu."),
+        (("train", "digits", "--epochs", "9" * 20), "epochs must be below 2^63"),
+        (("train", "pictures"), "say folder:pictures"),
+    ],
+)
+def test_one_sentence_and_no_folder(dign_command, tmp_path, monkeypatch, words, sentence):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pictures").mkdir()
+    code, _, said = dign_command(*words, "--out", "run")
+    assert code == 2 and sentence in said and said.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_terminal_without_all_letters_gets_question_marks():
+    command = [sys.executable, "-c", "from dign.cli import main; main()"]
+    latin = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run([*command, "predict", "日本", "a.png"], env=latin, capture_output=True, encoding="latin-1")
+    assert done.returncode == 2 and "Traceback" not in done.stderr and "??" in done.stderr
+
+
+def test_a_name_like_an_option_is_typed_as_a_path():
+    assert to_type("-x") == "./-x" and to_type("a b") == "'a b'"
+
+
+def test_radii_are_counted():
+    assert len(parse_radii("1:2:1000")) == 1000
+    with pytest.raises(UserError, match="at most 1000"):
+        parse_radii("1:2:100000000000")

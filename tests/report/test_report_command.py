@@ -148,3 +148,16 @@ def test_the_picture_shows_a_model_that_is_always_wrong_and_any_name(fake_run, t
     (folder / "results.json").write_text(json.dumps(results))
     report(folder, "--out", tmp_path / "r.html", "--figure", tmp_path / "figure.png")
     assert drawn[0] == (0, 1, 2, 3, 4, 5)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--out", "mine.jpg"), ("--out", "results.json"), ("--figure", "mine.jpg"),
+                  ("--format", "html", "--out", "x.png", "--figure", "x.png")]
+)  # fmt: skip
+def test_a_file_that_is_something_else_is_not_written_over(demo_runs, tmp_path, monkeypatch, arguments, dign_command):
+    monkeypatch.chdir(tmp_path)
+    for name in arguments:
+        (tmp_path / name).write_text("something else")
+    code, _, said = dign_command("report", demo_runs, *arguments)
+    assert code == 2 and said.count("\n") == 1
+    assert all((tmp_path / name).read_text() == "something else" for name in arguments)

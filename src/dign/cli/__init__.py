@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import sys
 from importlib import import_module
 
@@ -58,6 +59,7 @@ def cli() -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Run the command line; a person's mistake is one sentence on standard error and exit code 2."""
+    _print_what_can_be()
     try:
         code = cli.main(args=args, prog_name="dign", standalone_mode=False)
     except SaidElsewhere:
@@ -82,6 +84,13 @@ def main(args: list[str] | None = None) -> None:
             raise
         code = complain("There is too little memory for this: try a smaller --batch-size, or a device with more.")
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _print_what_can_be() -> None:
+    """Where the terminal or pipe is not UTF-8, letters that it lacks become question marks, and nothing fails."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() not in ("utf-8", "utf8"):
+            stream.reconfigure(errors="replace")
 
 
 def complain(message: str, *, code: int = 2) -> int:

@@ -73,20 +73,25 @@ def command(runs: tuple[str, ...], **options: object) -> None:
     console.print(written, highlight=False, markup=False)
 
 
+MOST_RADII = 1000
+
+
 def parse_radii(text: str) -> tuple[float, ...]:
     """'1,2,4' or '1:8:8' (from:to:count) as numbers."""
     try:
         if ":" in text:
             first, last, count = text.split(":")
             steps = int(count) - 1
-            if steps < 1:
+            if not 1 <= steps < MOST_RADII:
                 raise ValueError
             return tuple(
                 round(float(first) + (float(last) - float(first)) * step / steps, 6) for step in range(steps + 1)
             )
         return tuple(float(word) for word in text.split(","))
     except ValueError as error:
-        raise UserError(f"--radii takes numbers as in 1,2,4 or 1:8:8 (from:to:count), not '{text}'.") from error
+        raise UserError(
+            f"--radii takes numbers as in 1,2,4 or 1:8:8 (from:to:count), at most {MOST_RADII}, not '{text}'."
+        ) from error
 
 
 def summary_line(model: dict) -> str:

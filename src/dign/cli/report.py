@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,8 @@ def command(
     if bool(runs) == bool(compare):
         raise UserError("Give the run folders to report on, as in `dign report runs/a runs/b`, or --compare A B.")
     format_ = format_ or _format_of(out)
+    if figure and (Path(figure).suffix.lower() != ".png" or (out and Path(out) == Path(figure))):
+        raise UserError(f"--figure draws a PNG picture: give it a name of its own that ends in .png, not {figure}.")
     study = comparison_of(*compare) if compare else study_of(runs, data)
     for warning in study.warnings:
         click.echo(f"dign: warning: {warning}", err=True)
@@ -67,15 +70,20 @@ def command(
     else:
         written += write_report(study, Path(out or "report.html"), format_)
         if not quiet:
-            console = Console()
+            console = Console(width=None if sys.stdout.isatty() else 200)
             console.print(terminal_table(summary_table(study), console.width))
     for path in written:
         click.echo(f"Wrote {path}", err=True)
 
 
 def _format_of(out: str | None) -> str:
-    endings = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
-    return endings.get(Path(out).suffix.lower() if out else "", "html")
+    from dign.errors import UserError
+
+    endings = {"": "html", ".html": "html", ".htm": "html", ".md": "markdown", ".csv": "csv", ".tex": "latex"}
+    ending = Path(out).suffix.lower() if out else ""
+    if ending not in endings:  # it may be somebody's picture, or a run's results
+        raise UserError(f"{out} does not say what to write: end it in .html, .md, .csv or .tex, or give --format.")
+    return endings[ending]
 
 
 def terminal_table(table: Table, width: int) -> RichTable:

@@ -31,6 +31,10 @@ def find_source(name: str) -> Source:
     if name.startswith(FOLDER_PREFIX):
         return Folder(name.removeprefix(FOLDER_PREFIX))
     if name not in SOURCES:
+        if Path(name).is_dir():
+            raise UserError(
+                f"There is no data set '{name}'; for the images in the folder of that name say folder:{name}."
+            )
         raise unknown_name("data set", name, [*SOURCES, f"{FOLDER_PREFIX}PATH"])
     return SOURCES[name]
 
