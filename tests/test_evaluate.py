@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 from torch import nn
 
+from dign.cli.evaluate import summary_line
 from dign.config import RunConfig
 from dign.corruptions import corrupt, write_benchmark
 from dign.data.base import Split
@@ -192,3 +193,17 @@ def test_the_batch_size_does_not_matter_to_a_method_that_draws_noise(model, spli
     for name in NOISE.corruptions:
         bins = [part["corruptions"][name]["severities"]["5"]["bins"] for part in (whole, pieces)]
         assert bins[0]["correct"] == bins[1]["correct"] and bins[0]["counts"] == bins[1]["counts"]
+
+
+def test_what_was_asked_for_is_told_where_no_mean_counts_it(run):
+    results = evaluate_run(run, Conditions(corruptions=("gaussian_noise",), severities=(1, 3)), device="cpu")
+    levels = results["corruptions"]["gaussian_noise"]["severities"].values()
+    mean = sum(level["accuracy"] for level in levels) / 2
+    assert f"{mean:.1f} % under gaussian_noise" in summary_line("a", results)
+
+
+def test_a_run_that_cannot_be_written_to_is_refused_before_it_is_measured(run, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    monkeypatch.setattr("dign.evaluate.results_of", lambda *a, **k: pytest.fail("it was measured"))
+    with pytest.raises(UserError, match="No permission to write results"):
+        evaluate_run(run, NOISE, device="cpu")

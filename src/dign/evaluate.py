@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
@@ -167,6 +168,8 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """Evaluate a finished run as its method predicts; writes `results.json` and `examples.json` into its folder."""
     with team.together():
+        if team.leads and not os.access(run.path, os.W_OK):
+            raise UserError(f"No permission to write results into {run.path}: copy the run to where you may write.")
         method, model, data = run.method(), run.model(), run.data()
     if run.config.winograd:
         use_winograd(model)

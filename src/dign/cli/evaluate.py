@@ -185,6 +185,10 @@ def summary_line(name: str, results: dict[str, Any]) -> str:
     which = f"{counted} corruptions" if counted > 1 else "one corruption"
     which = "all corruptions" if counted == len(CORRUPTIONS) - 1 else which
     accuracies += [f"{summary['mca']:.1f} % under {which} (mCA)"] if more and summary["mca"] is not None else []
+    gaussian = results["corruptions"].get("gaussian_noise") if summary["mca"] is None else None
+    if gaussian:  # which no mean counts
+        levels = [level["accuracy"] for level in gaussian["severities"].values()]
+        accuracies += [f"{sum(levels) / len(levels):.1f} % under gaussian_noise"]
     where, called = ("noise", "under noise (ECE-N)") if summary["calibration"]["noise"] else ("clean", "clean (ECE)")
     errors = [f"calibration error {summary['calibration'][where]['ece']:.1f} % {called}"]
     if scaled:
