@@ -20,13 +20,28 @@ from dign.devices import check_compiler
 from dign.errors import UserError
 from dign.models import MODELS
 from dign.runs import load_run, locked
-from dign.train import Diverged, resume, train
+from dign.train import Diverged, Interrupted, resume, train
 
 SMALL = {"data": "digits", "size": 8, "epochs": 2, "batch_size": 128, "method": "dign", "validate_every": 1}
 
 
 def config(**changes):
     return RunConfig.from_mapping({**SMALL, **changes})
+
+
+@contextmanager
+def interrupted_after(steps, monkeypatch):
+    """Somebody presses Ctrl-C when so many steps are done."""
+    original = dign.train._Training._step
+
+    def step_then_interrupt(self, step):
+        original(self, step)
+        if step + 1 == steps:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dign.train._Training, "_step", step_then_interrupt)
+        yield
 
 
 def weights(path):
@@ -75,18 +90,9 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(undisturbe
 @pytest.mark.parametrize("stop_after", [1, 7, 10, 13])
 def test_an_interrupted_run_resumes_to_the_same_weights(undisturbed, tmp_path, monkeypatch, stop_after):
     """Ten steps make an epoch: 7 and 13 lie in the middle of one."""
-    original = dign.train._Training._step
-
-    def step_then_interrupt(self, step):
-        original(self, step)
-        if step + 1 == stop_after:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    monkeypatch.setattr(dign.train._Training, "_step", step_then_interrupt)
-    with pytest.raises(dign.train.Interrupted, match=f"step {stop_after} of 20"):
+    with interrupted_after(stop_after, monkeypatch), pytest.raises(Interrupted, match=f"step {stop_after} of 20"):
         train(config(), tmp_path / "run", quiet=True)
     assert not load_run(tmp_path / "run").finished
-    monkeypatch.undo()
     resume(tmp_path / "run", quiet=True)
     assert_same_weights(undisturbed, tmp_path / "run")
 
@@ -270,14 +276,7 @@ def test_compiling_without_a_compiler_is_one_sentence_and_leaves_nothing(tmp_pat
 
 
 def test_a_run_that_goes_on_elsewhere_says_so(tmp_path, monkeypatch, capsys):
-    original = dign.train._Training._step
-
-    def step_then_interrupt(self, step):
-        original(self, step)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    with monkeypatch.context() as patched, pytest.raises(dign.train.Interrupted):
-        patched.setattr(dign.train._Training, "_step", step_then_interrupt)
+    with interrupted_after(1, monkeypatch), pytest.raises(Interrupted):
         train(config(epochs=1), tmp_path / "run", quiet=True)
     info = json.loads((tmp_path / "run" / "run.json").read_text())
     assert (info["machine"]["device"], info["machine"]["precision"]) == ("cpu", "32")
@@ -329,16 +328,8 @@ def test_a_model_that_draws_itself_repeats_itself_and_leaves_the_global_generato
     before = torch.get_rng_state()
     train(config(epochs=1), tmp_path / "undisturbed", quiet=True)
     assert torch.equal(torch.get_rng_state(), before)
-    original = dign.train._Training._step
-
-    def step_then_interrupt(self, step):
-        original(self, step)
-        if step == 4:
-            os.kill(os.getpid(), signal.SIGINT)
-
     torch.manual_seed(12345)
-    with monkeypatch.context() as patched, pytest.raises(dign.train.Interrupted):
-        patched.setattr(dign.train._Training, "_step", step_then_interrupt)
+    with interrupted_after(5, monkeypatch), pytest.raises(Interrupted):
         train(config(epochs=1), tmp_path / "run", quiet=True)
     torch.manual_seed(67890)
     resume(tmp_path / "run", quiet=True)
