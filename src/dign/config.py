@@ -14,7 +14,7 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from dign.errors import UserError, unknown_name
-from dign.files import check_depth, read_limited
+from dign.files import check_depth, is_text, read_limited
 from dign.hub_files import HUB_PREFIX, hub_folder, is_hub_folder, read_hub_config
 from dign.names import METHODS
 
@@ -111,14 +111,12 @@ class RunConfig:
             value = coerce(getattr(self, spec.name), hints[spec.name], spec.name)
             object.__setattr__(self, spec.name, value)
             check(spec.name, value, spec.metadata["choices"], spec.metadata["least"])
-            if isinstance(value, int) and abs(value) >= 2**63 and not spec.name.endswith("seed"):
+            if isinstance(value, int) and abs(value) >= 2**63:
                 raise UserError(f"{spec.name} must be below 2^63, not {value}.")
-            if isinstance(value, str) and not _encodable(value):
+            if isinstance(value, str) and not is_text(value):
                 raise UserError(f"{spec.name} {value!a} has bytes that are not UTF-8: rename that file or folder.")
         if self.freeze and not self.init:
             raise UserError("freeze keeps weights as init brought them: give init as well.")
-        if max(self.seed, self.validation_seed) >= 2**63:
-            raise UserError(f"A seed must be below 2^63, not {max(self.seed, self.validation_seed)}.")
         if self.validation >= 1:
             raise UserError(f"validation must be a fraction below 1, not {self.validation}.")
         if not 0 <= self.label_smoothing < 1 or self.momentum >= 1 or self.warmup > 1 or self.small_first > 1:
@@ -303,14 +301,6 @@ def check(name: str, value: Any, choices: tuple[str, ...] | None, least: float |
         raise unknown_name(name, value, choices)
     if least is not None and not least <= value < float("inf"):
         raise UserError(f"{name} must be at least {least}, not {value}.")
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # a path of other bytes, as Python reads them from a command line
-        return False
-    return True
 
 
 def _toml_value(value: Any) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dign.files import is_text
+
 MOST_CLASSES = 1_000_000
 LARGEST_SIDE = 4096
 
@@ -22,16 +24,7 @@ def unsound_facts(facts: dict[str, Any]) -> list[str]:
 def _are_classes(value: Any) -> bool:
     if not isinstance(value, list) or not 2 <= len(value) <= MOST_CLASSES:
         return False
-    return all(isinstance(name, str) and _is_text(name) for name in value)
-
-
-def _is_text(name: str) -> bool:
-    """Whether it can be written anywhere: JSON can hold halves of characters, which cannot."""
-    try:
-        name.encode()
-        return True
-    except UnicodeEncodeError:
-        return False
+    return all(isinstance(name, str) and is_text(name) for name in value)
 
 
 def _is_size(value: Any) -> bool:

@@ -126,3 +126,12 @@ def write_text(path: Path | str, text: str) -> None:
 def write_json(path: Path | str, value: Any) -> None:
     """Write JSON atomically; NaN is refused, because no other JSON reader would take it back."""
     write_text(path, json.dumps(value, indent=1, allow_nan=False) + "\n")
+
+
+def is_text(name: str) -> bool:
+    """Whether it can be written anywhere: JSON and paths can hold halves of characters, which cannot."""
+    try:
+        name.encode()
+        return True
+    except UnicodeEncodeError:
+        return False

@@ -11,6 +11,7 @@ from torch import nn
 from dign.augment.train_transforms import shrunk_size
 from dign.config import RunConfig
 from dign.data.base import DataSet
+from dign.devices import where_it_runs
 from dign.distributed import Team
 from dign.errors import UserError, reason_of
 from dign.finetune import Start, freeze, starting_weights
@@ -82,9 +83,7 @@ def _check_takes_small(model: nn.Module, config: RunConfig, image_size: tuple[in
         ) from error
 
 
-def create(
-    config: RunConfig, out: Path | str, data: DataSet, start: Start | None, team: Team, machine: dict[str, str]
-) -> None:
+def create(config: RunConfig, out: Path | str, data: DataSet, start: Start | None, team: Team) -> None:
     """Make the run's folder."""
     mean, std = (start and start.normalization) or channel_statistics(data.train.images)
     facts: dict[str, Any] = {"init": {"sha256": start.digest, "fresh": start.fresh}} if start else {}
@@ -93,7 +92,8 @@ def create(
     if torchrun_job():
         facts["job"] = torchrun_job()
     notes = [*advice(data, config.epochs * steps_per_epoch(config, data), from_nothing=start is None), *_about(start)]
-    create_run(out, config, data, mean, std, machine, notes=notes, **facts)
+    assert team.device is not None  # it was gathered to train
+    create_run(out, config, data, mean, std, where_it_runs(config, team.device), notes=notes, **facts)
 
 
 def _about(start: Start | None) -> list[str]:

@@ -1,6 +1,7 @@
 """Randomness without state: a generator is a function of (run seed, purpose, step)."""
 
 import hashlib
+from contextlib import AbstractContextManager
 
 import torch
 
@@ -14,3 +15,15 @@ def derive_seed(seed: int, purpose: str, step: int = 0) -> int:
 def make_generator(seed: int, purpose: str, step: int = 0, device: torch.device | str = "cpu") -> torch.Generator:
     """A generator seeded from its purpose, so that a resumed run needs no saved random state."""
     return torch.Generator(device=device).manual_seed(derive_seed(seed, purpose, step))
+
+
+def seed_global_generators(seed: int, device: torch.device) -> None:
+    """Torch's own generators of the CPU and of this device; not torch.manual_seed, which seeds every GPU."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.manual_seed(seed)
+
+
+def global_generators_kept(device: torch.device) -> AbstractContextManager[None]:
+    """Leaves the generators that `seed_global_generators` seeds as they were found."""
+    return torch.random.fork_rng([device] if device.type == "cuda" else [])

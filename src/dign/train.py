@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,7 @@ from dign.pending import Step, stacked, unstacked
 from dign.preparing import batch_size_of, create, prepared, steps_per_epoch
 from dign.runs import Run, begun_by, check_free, load_run, locked, now
 from dign.schedules import learning_rate
-from dign.seeds import derive_seed, make_generator
+from dign.seeds import derive_seed, global_generators_kept, make_generator, seed_global_generators
 from dign.synchronised import Statistics, synchronise
 from dign.tracking import make_tracker
 from dign.validation import validate
@@ -71,7 +71,7 @@ def train(config: RunConfig, out: Path | str, *, quiet: bool = False) -> Run:
     with team.first_holds(locked(out)), team.surviving(f"go on with `dign train --resume {to_type(out)}`"):
         with team.together():
             if team.leads:
-                create(config, out, data, start, team, where_it_runs(config, fabric.device))
+                create(config, out, data, start, team)
         return _Training(load_run(out), data, fabric, team, start).fit(quiet=quiet)
 
 
@@ -102,11 +102,6 @@ def resume(path: Path | str, *, quiet: bool = False, devices: int | None = None,
     with team.first_holds(locked(path)), team.surviving(f"go on with `dign train --resume {to_type(path)}`"):
         run = load_run(path)  # another process may have held it, and finished it
         return run if run.finished else _Training(run, data, fabric, team).fit(quiet=quiet)
-
-
-def _own_randomness(device: torch.device) -> AbstractContextManager[None]:
-    """Leaves torch's global generators, of the CPU and of this device, as they were found."""
-    return torch.random.fork_rng([device] if device.type == "cuda" else [])
 
 
 class _Training:
@@ -176,7 +171,7 @@ class _Training:
             monitor = self._monitor(first, quiet)
         saved = self.clock = time.monotonic()
         self._train_mode()
-        with monitor, interruptible() as interrupted, _own_randomness(self.device):
+        with monitor, interruptible() as interrupted, global_generators_kept(self.device):
             for note in (*self.run.info.get("notes", ()), *self._moved()):
                 monitor.say(note)
             for step in range(first, self.total):
@@ -235,7 +230,8 @@ class _Training:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         x, y = self._batch(step)
-        self._seed_model(derive_seed(self.config.seed, "model", step * self.team.count + self.team.rank))
+        own = derive_seed(self.config.seed, "model", step * self.team.count + self.team.rank)
+        seed_global_generators(own, self.device)  # for what the model itself draws, as dropout does
         method = self.method.at(step / self.total)
         generator = self.team.generator(self.config.seed, "method", step, self.device)
         outcome = method(self.wrapped, x, y, generator=generator)
@@ -245,12 +241,6 @@ class _Training:
         self.statistics.share()
         means = self.team.mean({"": outcome.loss.detach(), **outcome.terms})
         self.pending.append(Step(step, means.pop(""), means))
-
-    def _seed_model(self, seed: int) -> None:
-        """For what the model itself draws, as dropout does: from torch's global generators."""
-        torch.default_generator.manual_seed(seed)
-        if self.device.type == "cuda":
-            torch.cuda.manual_seed(seed)
 
     def _batch(self, step: int) -> tuple[Tensor, Tensor]:
         epoch, position = divmod(step, self.steps_per_epoch)

@@ -8,6 +8,9 @@ import click
 
 from dign.errors import UserError
 
+MOST_RADII = 1000
+"""More are a slip of the finger, and would fill the memory."""
+
 
 @click.command("landscape", short_help="Measure how flat and smooth the loss is around images.")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(), metavar="RUN [RUN ...]")
@@ -71,9 +74,6 @@ def command(runs: tuple[str, ...], **options: object) -> None:
         console.print(summary_line(model), highlight=False, markup=False)
     written = f"Wrote {Path(options['out']) / 'landscape.png'} and landscape.json beside it."
     console.print(written, highlight=False, markup=False)
-
-
-MOST_RADII = 1000
 
 
 def parse_radii(text: str) -> tuple[float, ...]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dign.errors import UserError
+
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
@@ -48,7 +50,6 @@ def command(
     """
     from rich.console import Console
 
-    from dign.errors import UserError
     from dign.report.make import comparison_of, report_text, study_of, write_report
     from dign.report.tables import summary_table
 
@@ -77,8 +78,6 @@ def command(
 
 
 def _format_of(out: str | None) -> str:
-    from dign.errors import UserError
-
     endings = {"": "html", ".html": "html", ".htm": "html", ".md": "markdown", ".csv": "csv", ".tex": "latex"}
     ending = Path(out).suffix.lower() if out else ""
     if ending not in endings:  # it may be somebody's picture, or a run's results

@@ -105,7 +105,7 @@ def open_benchmark(
     """
     folder = Path(folder)
     manifest, layout = _kind_of(folder)
-    stored = severities_in(folder)
+    stored = _stored_severities(manifest)
     benchmark = Benchmark(
         folder,
         layout,
@@ -130,7 +130,7 @@ def names_in(folder: Path | str) -> tuple[str, ...]:
 def severities_in(folder: Path | str) -> tuple[int, ...]:
     """The severities that `open_benchmark` reads from a folder by default."""
     manifest, _ = _kind_of(Path(folder))
-    return tuple(manifest["severities"]) if manifest else SEVERITIES
+    return _stored_severities(manifest)
 
 
 def check_holds(folder: Path | str, names: Iterable[str] | None, severities: Sequence[int]) -> None:
@@ -138,7 +138,7 @@ def check_holds(folder: Path | str, names: Iterable[str] | None, severities: Seq
     folder = Path(folder)
     manifest, layout = _kind_of(folder)
     _chosen_names(folder, layout, manifest, names)
-    _chosen_severities(folder, severities_in(folder), severities)
+    _chosen_severities(folder, _stored_severities(manifest), severities)
 
 
 def _kind_of(folder: Path) -> tuple[dict[str, Any] | None, str]:
@@ -147,6 +147,10 @@ def _kind_of(folder: Path) -> tuple[dict[str, Any] | None, str]:
         raise UserError(f"There is no benchmark folder {folder}.")
     manifest = read_manifest(folder)
     return manifest, manifest["layout"] if manifest else _guess_layout(folder)
+
+
+def _stored_severities(manifest: dict[str, Any] | None) -> tuple[int, ...]:
+    return tuple(manifest["severities"]) if manifest else SEVERITIES
 
 
 def _guess_layout(folder: Path) -> str:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from dign.corruptions.levels import unit_scale
+from dign.levels import unit_scale
 
 # Weights of red, green and blue in the grey value of a picture (ITU-R BT.601).
 LUMA = (0.299, 0.587, 0.114)

@@ -12,6 +12,7 @@ from dign.errors import UserError, reason_of
 from dign.grid.measure import Extent, Speed, measure_speed
 from dign.grid.plan import PlannedRun
 from dign.grid.state import Stage, State
+from dign.preparing import ERRORS_OF_A_MODEL
 from dign.runs import method_of
 from dign.work import standard_equivalents, work_done
 
@@ -55,7 +56,7 @@ def expected_times(
                 extent = extent_of(run.config, run.evaluation.split)
                 speed = measure(measure_speed, run.config, extent, run.evaluation.corruptions, run.evaluation.profile)
                 by_kind[kind] = expected_of(run, extent, speed)
-            except (UserError, RuntimeError, OSError, AssertionError, ValueError) as error:  # as models raise them
+            except (UserError, OSError, *ERRORS_OF_A_MODEL) as error:
                 by_kind[kind] = reason_of(error)
         expected[run.name] = by_kind[kind]
     return expected

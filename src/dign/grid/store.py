@@ -177,9 +177,7 @@ class _Mirror:
         with suppress(FileNotFoundError):
             try:
                 os.link(self.folder / CHECKPOINT, self.kept)  # the job replaces the file, and does not write into it
-            except FileNotFoundError:
-                raise
-            except OSError:  # a file system without links
+            except OSError:  # a file system without links, or no checkpoint
                 shutil.copy2(self.folder / CHECKPOINT, self.kept)
 
     def _files(self) -> list[Path]:

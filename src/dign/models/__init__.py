@@ -13,6 +13,7 @@ from dign.models.densenet import DenseNet121
 from dign.models.fastnet import FastNet, tinynet, wide_fastnet
 from dign.models.normalize import Normalize, channel_statistics, spread
 from dign.models.resnet import ResNet18, wide_resnet18
+from dign.seeds import global_generators_kept, seed_global_generators
 
 MODELS: dict[str, Callable[[int, tuple[int, int]], nn.Module]] = {
     "tinynet": tinynet,
@@ -37,8 +38,9 @@ def build(
 
     `name` is one of `MODELS`, or `timm:NAME` for an architecture of the timm library.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)  # not torch.manual_seed, which would seed the caller's GPUs too
+    cpu = torch.device("cpu")
+    with global_generators_kept(cpu):
+        seed_global_generators(seed, cpu)
         if name.startswith("timm:"):
             body = _timm_model(name.removeprefix("timm:"), classes)
         elif name in MODELS:

@@ -26,8 +26,9 @@ def examples_section(study: Study) -> Html | None:
         pictures: dict[tuple[Any, ...], dict[str, Any]] = {}
         for group in groups:
             run = next((run for run in group.runs if run.examples), None)
-            for example in example_images(run) if run else []:
-                assert run is not None  # it has examples
+            if run is None:
+                continue
+            for example in example_images(run):
                 key = (example["corruption"], example["severity"], example["index"], *_source(run, example))
                 picture = pictures.setdefault(key, {**example, "answers": []})
                 picture["answers"].append((group, example))
