@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 if __name__ == "__main__":
     sys.modules["torchmetrics"] = None  # Fabric looks whether it is there, which takes ten seconds if it is
 
+PACKAGE = Path(find_spec("dign").origin).parent
 LIMIT = 20.0
 """Seconds for one input."""
 MEMORY = 8 * 2**30
@@ -144,7 +146,8 @@ class Sample:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            where = [frame for frame in traceback.extract_tb(error.__traceback__) if "dign" in frame.filename]
+            frames = traceback.extract_tb(error.__traceback__)
+            where = [frame for frame in frames if Path(frame.filename).is_relative_to(PACKAGE)]
             place = f"{Path(where[-1].filename).name}:{where[-1].name}" if where else "?"
             return self._fault(tally, f"{type(error).__name__} in {place}", str(error)[:300])
         finally:
