@@ -12,12 +12,12 @@ import time
 
 import torch
 
+from dign.core.freezing import frozen
 from dign.corruptions import NAMES
-from dign.data.base import Split
-from dign.devices import as_float
-from dign.evaluate import Conditions, evaluate
-from dign.frozen import frozen
+from dign.data.dataset import Split
+from dign.evaluation.evaluate import Conditions, evaluate
 from dign.models import build
+from dign.parallel.devices import as_float
 
 
 def main() -> None:

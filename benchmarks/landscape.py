@@ -20,11 +20,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dign.devices import as_float
-from dign.frozen import frozen
+from dign.core.freezing import frozen
+from dign.landscape.batch_size import fitting_batch_size
 from dign.landscape.measure import Plan, default_radii, measure
-from dign.landscape.memory import fitting_batch_size
 from dign.models import build
+from dign.parallel.devices import as_float
 
 
 def bare_passes(model: nn.Module, images: Tensor, labels: Tensor, plan: Plan, batch_size: int) -> dict[str, float]:

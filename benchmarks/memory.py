@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from turns import take_turns_in_processes
 
-from dign.memory import reuse_memory
+from dign.core.allocator import reuse_memory
 from dign.methods import Standard
 from dign.models import build
 

@@ -28,10 +28,10 @@ from PIL import Image, ImageOps
 from torch import Tensor, nn
 from turns import take_turns_in_processes
 
-from dign.memory import reuse_memory
+from dign.core.allocator import reuse_memory
 from dign.methods import AT, TRADES, AugMax, AugMix, DeepAugment, DiGN, Method, Standard
 from dign.models import build
-from dign.winograd import use_winograd
+from dign.models.winograd import use_winograd
 
 
 def take_turns(contenders: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:

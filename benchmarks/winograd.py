@@ -15,7 +15,7 @@ from memory import set_up
 from turns import take_turns_in_processes
 
 from dign.methods import Standard
-from dign.winograd import use_winograd
+from dign.models.winograd import use_winograd
 
 
 def training(name: str, batch: int, *, winograd: bool) -> Callable[[], object]:

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset, Subset
 from transformers import ResNetConfig, ResNetForImageClassification, Trainer, TrainingArguments
 
-from dign.external import LogitsOf
+from dign.core.seeds import make_generator
+from dign.evaluation.foreign_model import LogitsOf
 from dign.methods import DiGN, Method
 from dign.models import Normalize
-from dign.seeds import make_generator
 
 
 class MethodTrainer(Trainer):

@@ -12,8 +12,8 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset, random_split
 
+from dign.core.seeds import make_generator
 from dign.methods import DiGN, Method
-from dign.seeds import make_generator
 
 
 class Classifier(lightning.LightningModule):

@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Callable
 from pathlib import Path
 
-from dign.files import write_text
+from dign.core.files import write_text
 
 HERE = Path(__file__).parent
 START, END = "<!-- table: made by table.py -->\n", "<!-- end of table -->"

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from dign.augment.geometry import warp
-from dign.runs import load_run
+from dign.runs.folder import load_run
 
 IMAGES = 2000
 

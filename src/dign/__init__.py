@@ -13,21 +13,16 @@ from types import ModuleType
 __version__ = "0.1.0"
 
 __all__ = [
-    "attacks",
-    "config",
+    "augment",
     "corruptions",
     "data",
-    "divergences",
-    "evaluate",
+    "evaluation",
     "landscape",
-    "memory",
     "methods",
     "metrics",
     "models",
-    "predict",
     "runs",
-    "train",
-    "winograd",
+    "training",
 ]
 
 

@@ -5,7 +5,7 @@ import torch
 
 from dign.augment import chains as chains_module
 from dign.augment.chains import NINE, OPERATIONS, chains, dirichlet, mix
-from dign.errors import UserError
+from dign.core.errors import UserError
 from dign.methods import AugMix
 
 

@@ -4,7 +4,7 @@ from torch.nn import functional
 
 from dign.augment.geometry import warp
 from dign.augment.train_transforms import TrainTransforms, alternating_flips
-from dign.errors import UserError
+from dign.core.errors import UserError
 
 OFF = {"crop": 0, "flip": False, "rotation": 0, "brightness": 0, "contrast": 0, "saturation": 0}
 

@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from dign import checkpoints
 from dign.cli import VERBS, main
 from dign.cli.train import resolve
-from dign.errors import UserError
-from dign.severities import parse_severities
+from dign.core.errors import UserError
+from dign.evaluation.conditions import parse_severities
+from dign.runs import checkpoints
 
 QUICK = ["--size", "8", "--epochs", "1", "--batch-size", "256", "--quiet"]
 
@@ -58,7 +58,7 @@ def test_lists_name_what_there_is(dign_command):
 
 
 def test_names_for_help_match_the_registries():
-    from dign import names
+    from dign.core import catalog as names
     from dign.methods import METHODS
 
     assert set(names.METHODS) == set(METHODS)
@@ -151,7 +151,7 @@ def test_a_full_disk_is_named_as_such(dign_command, tmp_path, monkeypatch):
     def no_space(*args):
         raise OSError(errno.ENOSPC, "No space left on device", "somewhere/config.toml")
 
-    monkeypatch.setattr("dign.runs.write_text", no_space)
+    monkeypatch.setattr("dign.runs.folder.write_text", no_space)
     code, _, err = dign_command("train", "digits", *QUICK, "--out", tmp_path / "run")
     assert code == 2 and "The disk is full" in err
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from dign.core.errors import UserError
 from dign.corruptions import FAMILIES, NAMES, PROFILES, SEVERITIES, corrupt, profile_for
-from dign.errors import UserError
 
 
 def images_of(size: tuple[int, int], count: int = 5, channels: int = 3, seed: int = 0) -> torch.Tensor:

@@ -6,8 +6,8 @@ import zipfile
 import pytest
 
 import dign.data.archives as archives
+from dign.core.errors import UserError
 from dign.data.archives import read_members
-from dign.errors import UserError
 
 
 def everything(name: str) -> bool:

@@ -4,8 +4,8 @@ import random
 import numpy as np
 import pytest
 
+from dign.core.errors import UserError
 from dign.data.pickles import read_pickled_dictionary
-from dign.errors import UserError
 
 
 def test_an_official_pickle_is_read_exactly(pickle2):

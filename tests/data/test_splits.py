@@ -3,9 +3,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dign.data.base import Split
+from dign.core.errors import UserError
+from dign.data.dataset import Split
 from dign.data.splits import cut, stratified
-from dign.errors import UserError
 
 
 def test_shares_worked_out_by_hand():

@@ -4,13 +4,13 @@ import time
 
 import pytest
 
-from dign.errors import UserError
+from dign.core.errors import UserError
 from dign.grid.estimate import Expected, expected_of, expected_times, extent_of, makespan, time_left
 from dign.grid.measure import Extent, Speed, measure_speed, seconds_per_image
 from dign.grid.plan import make_plan
 from dign.grid.state import Stage, State
 from dign.grid.view import duration
-from dign.work import standard_equivalents, work_done
+from dign.training.cost import standard_equivalents, work_done
 
 
 def test_cost_is_counted_in_standard_trainings():

@@ -9,15 +9,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-import dign.train
-from dign.errors import UserError
-from dign.grid.drive import states_of
+import dign.training.loop
+from dign.core.errors import UserError
 from dign.grid.job import BUSY, DONE, FAILED, INTERRUPTED, Job, perform, pin_threads
 from dign.grid.plan import PlannedRun
+from dign.grid.scheduling import states_of
 from dign.grid.state import Stage
-from dign.grid.store import RemoteStore, _Mirror
+from dign.grid.storage import RemoteStore, _Mirror
 from dign.report.load import find_run_folders, load_runs
-from dign.runs import load_run, locked
+from dign.runs.folder import load_run, locked
 
 
 def job_of(plan, out, number=0):
@@ -44,7 +44,7 @@ def undisturbed(tmp_path_factory, small):
 @pytest.fixture
 def interrupt_at_step(monkeypatch):
     """Send the process SIGTERM after some step of training, as an engine does that is stopped."""
-    original = dign.train._Training._step
+    original = dign.training.loop._Training._step
 
     def at(number):
         def step(self, done):
@@ -52,7 +52,7 @@ def interrupt_at_step(monkeypatch):
             if done + 1 == number:
                 os.kill(os.getpid(), signal.SIGTERM)
 
-        monkeypatch.setattr(dign.train._Training, "_step", step)
+        monkeypatch.setattr(dign.training.loop._Training, "_step", step)
         return monkeypatch
 
     return at
@@ -162,7 +162,7 @@ def test_a_failure_is_one_sentence_and_its_traceback_is_in_the_log(small, tmp_pa
     def broken(*arguments, **options):
         raise RuntimeError("the moon\nis full")
 
-    monkeypatch.setattr(dign.train, "train", broken)
+    monkeypatch.setattr(dign.training.loop, "train", broken)
     plan = small()
     outcome = perform(job_of(plan, tmp_path))
     assert outcome.state == FAILED

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from dign.core.errors import UserError
 from dign.corruptions import write_benchmark
-from dign.errors import UserError
-from dign.grid.evaluation import Evaluation
+from dign.grid.evaluate_table import Evaluation
 from dign.grid.plan import make_plan, read_plan
 
 PAPER = {"data": "cifar10", "method": ["standard", "dign"], "seed": [0, 1, 2]}

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dign.errors import UserError
+from dign.core.errors import UserError
 from dign.grid import sensitivity_figures
 from dign.grid.plan import make_plan
 from dign.grid.sensitivity import draw_sensitivity, make_sensitivity, studies_of

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from dign.errors import UserError
+from dign.core.errors import UserError
 from dign.landscape import (
     hessian,
     hessian_traces,

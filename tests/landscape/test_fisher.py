@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dign.errors import UserError
+from dign.core.errors import UserError
 from dign.landscape import (
     diverse_noise_divergence,
     fisher,

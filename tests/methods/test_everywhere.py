@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from dign.errors import UserError
+from dign.core.errors import UserError
 from dign.methods import METHODS, AugMix, DiGN
 from dign.models import build
 

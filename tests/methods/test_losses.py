@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from dign.errors import UserError
+from dign.core.errors import UserError
 from dign.methods import AT, RSE, TRADES, AugMax, AugMix, DeepAugment, DiGN, DiGNWithoutCR, Standard
 
 

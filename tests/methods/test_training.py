@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from dign.core.seeds import make_generator
 from dign.data.loading import load
 from dign.methods import METHODS, AugMix, DiGN
 from dign.models import build, channel_statistics
-from dign.seeds import make_generator
 
 # Chance is 10 %. DeepAugment's distortions are strong for three epochs at 8x8.
 LEAST = {"deepaugment": 80}

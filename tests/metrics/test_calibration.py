@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dign.errors import UserError
+from dign.core.errors import UserError
 from dign.metrics import Calibration, mean_corruption_accuracy, noise_corruption_accuracy
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from dign.errors import UserError
+from dign.core.errors import UserError
 from dign.metrics import Calibration, fit_temperature, tempered
 from dign.metrics.temperature import HIGHEST, LOWEST
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from dign import names
-from dign.errors import UserError
+from dign.core import catalog as names
+from dign.core.errors import UserError
 from dign.models import MODELS, build, channel_statistics, count_parameters, whiten
 from dign.models.fastnet import WHITENING_DAMPING
 

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from dign.augment import geometry
 from dign.augment.operations import affine, autocontrast, equalize, fourier, posterize, solarize, translate
-from dign.draws import own, whole
-from dign.errors import unknown_name
+from dign.core.errors import unknown_name
+from dign.core.image_rng import own, whole
 
 NINE = (
     "autocontrast", "equalize", "posterize", "rotate", "solarize",

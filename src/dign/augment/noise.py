@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from dign.draws import normal_like, uniform
+from dign.core.image_rng import normal_like, uniform
 
 
 def add_gaussian_noise(x: Tensor, sigma: float | Tensor, generator: torch.Generator | None = None) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dign.draws import uniform
+from dign.core.image_rng import uniform
 
 BLOCKS = 4
 
@@ -29,7 +29,7 @@ def noise2net(
 
     x: (N,3,H,W). Each image has random weights of its own; kernel sizes (1 or 3) and dilations (1 to 3) are
     shared by the batch. `hidden` is the number of planes in each of the `scale` branches of a block. The result
-    is not clipped. `batch` is the number of images in all processes that share them (`dign.draws`).
+    is not clipped. `batch` is the number of images in all processes that share them (`dign.core.image_rng`).
     """
     random = partial(uniform, generator=generator, device=x.device, dtype=x.dtype, batch=batch)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dign.augment.geometry import sample, source_positions, warp
-from dign.levels import divided
+from dign.core.pixels import divided
 
 
 def autocontrast(images: Tensor) -> Tensor:

@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from dign.augment.geometry import warp
-from dign.config import RunConfig
-from dign.draws import uniform
-from dign.errors import check_at_least
-from dign.seeds import make_generator
+from dign.core.errors import check_at_least
+from dign.core.image_rng import uniform
+from dign.core.seeds import make_generator
+from dign.runs.config import RunConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from dign.data.names import FOLDER_PREFIX
 from dign.data.names import NAMES as DATA_NAMES
 
 if TYPE_CHECKING:
-    from dign.data.base import DataSet
+    from dign.data.dataset import DataSet
 
 
 def _complete_source(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
@@ -66,7 +66,7 @@ def command(source: str, **options: Any) -> None:
       dign corrupt tiny-imagenet --out tiny-imagenet-c --only noise --severity 1-3
       dign corrupt holiday.jpg --preview sheet.png
     """
-    from dign.errors import UserError
+    from dign.core.errors import UserError
 
     if (options["out"] is None) == (options["preview"] is None):
         raise UserError(
@@ -82,12 +82,12 @@ def _preview(picture: Path, options: dict[str, Any]) -> None:
     import torch
     from PIL import Image
 
+    from dign.core.errors import UserError
+    from dign.core.files import replacing
     from dign.corruptions.preview import preview_sheet, shrink
-    from dign.data.images import decode
-    from dign.errors import UserError
-    from dign.evaluate import chosen_corruptions
-    from dign.files import replacing
-    from dign.severities import parse_severities
+    from dign.data.decoding import decode
+    from dign.evaluation.conditions import parse_severities
+    from dign.evaluation.evaluate import chosen_corruptions
 
     context = click.get_current_context()
     for name in ("layout", "split", "size", "workers"):
@@ -118,8 +118,8 @@ def _benchmark(source: str, options: dict[str, Any]) -> None:
 
     from dign.corruptions import frost_source, write_benchmark
     from dign.data import load
-    from dign.evaluate import chosen_corruptions
-    from dign.severities import parse_severities
+    from dign.evaluation.conditions import parse_severities
+    from dign.evaluation.evaluate import chosen_corruptions
 
     names, severities = chosen_corruptions(options["only"]), parse_severities(options["severity"])
     data = load(source, size=options["size"])
@@ -159,7 +159,7 @@ def _folder_names(data: DataSet) -> tuple[str, ...]:
     if data.name != "tiny-imagenet":
         return data.classes
     from dign.data import cache_root
-    from dign.data.store import open_store
+    from dign.data.cache import open_store
 
     store = open_store(cache_root() / data.name)
     return tuple(store.info["wnids"]) if store else data.classes

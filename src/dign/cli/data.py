@@ -12,8 +12,8 @@ import click
 from dign.data.names import FOLDER_PREFIX, NAMES
 
 if TYPE_CHECKING:
-    from dign.data.base import DataSet, Split
-    from dign.data.progress import Report
+    from dign.core.progress import Report
+    from dign.data.dataset import DataSet, Split
 
 
 def complete_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -95,8 +95,8 @@ def verify(name: str) -> None:
     Example:
       dign data verify cifar10
     """
+    from dign.core.errors import UserError
     from dign.data import cache_root, find_source
-    from dign.errors import UserError
 
     source = find_source(name)
     with _reporting() as report:
@@ -111,7 +111,7 @@ def verify(name: str) -> None:
 @contextmanager
 def _reporting() -> Iterator[Report]:
     """A bar on a terminal; elsewhere (a log file) one line for each new thing that is being done."""
-    from dign.data.progress import TerminalBar
+    from dign.core.progress import TerminalBar
 
     said: set[str] = set()
     with TerminalBar() as bar:

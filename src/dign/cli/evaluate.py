@@ -17,7 +17,7 @@ from dign.corruptions.settings import PROFILES
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dign.distributed import Team
+    from dign.parallel.team import Team
 
 Follower = Callable[[int, int], None]
 
@@ -77,7 +77,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     """
     from rich.console import Console
 
-    from dign.errors import UserError
+    from dign.core.errors import UserError
 
     for option in ("weights", "data", "size", "label", "out"):
         if options[option] is not None and not options["model"]:
@@ -88,8 +88,8 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
         raise UserError("--benchmark holds corrupted test images: drop --split, or drop --benchmark.")
     if options["benchmark"] and (options["profile"] or options["seed"]):
         raise UserError("--benchmark holds images that are made already: drop --profile and --seed.")
-    from dign.distributed import join
-    from dign.memory import reuse_memory
+    from dign.core.allocator import reuse_memory
+    from dign.parallel.team import join
 
     reuse_memory()
     team = join(options["device"], options["devices"], options["nodes"])
@@ -103,8 +103,8 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
 def _evaluate_runs(
     runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    from dign.evaluate import benchmark_for, evaluate_run
-    from dign.runs import load_run
+    from dign.evaluation.evaluate import benchmark_for, evaluate_run
+    from dign.runs.folder import load_run
 
     on_the_fly, common = _conditions(options), _common(options)
     wanted = on_the_fly.severities if options["severity"] else None
@@ -122,11 +122,11 @@ def _evaluate_runs(
 def _evaluate_model(
     runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team
 ) -> Iterator[tuple[str, dict[str, Any]]]:
+    from dign.core.errors import UserError
+    from dign.core.files import write_json
     from dign.data import load
-    from dign.errors import UserError
-    from dign.evaluate import benchmark_of, results_of
-    from dign.external import external_subject
-    from dign.files import write_json
+    from dign.evaluation.evaluate import benchmark_of, results_of
+    from dign.evaluation.foreign_model import external_subject
 
     if options["data"] is None:
         raise UserError("--model needs images: name them with --data, as in --data cifar10.")
@@ -150,8 +150,8 @@ def _evaluate_model(
 
 
 def _conditions(options: dict[str, Any]) -> Any:
-    from dign.evaluate import Conditions, chosen_corruptions
-    from dign.severities import parse_severities
+    from dign.evaluation.conditions import parse_severities
+    from dign.evaluation.evaluate import Conditions, chosen_corruptions
 
     return Conditions(
         severities=parse_severities(options["severity"] or "1-5"),

@@ -23,8 +23,8 @@ def command(run: str, out: str, images: int, quiet: bool) -> None:
       dign export runs/photos --out photos.onnx
       dign export runs/photos --out photos.pt2
     """
-    from dign.export import CHECKED, export_run
-    from dign.runs import load_run
+    from dign.publish.export import CHECKED, export_run
+    from dign.runs.folder import load_run
 
     exported = export_run(load_run(run), out, images=images)
     if quiet:

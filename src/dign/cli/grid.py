@@ -59,7 +59,7 @@ def command(file: str, out: str | None, **options: Any) -> None:
 
 
 def _check_options(options: dict[str, Any]) -> None:
-    from dign.errors import UserError
+    from dign.core.errors import UserError
 
     for name in ("address", "gpus"):
         if options[name] is not None and options["engine"] != "ray":
@@ -68,8 +68,8 @@ def _check_options(options: dict[str, Any]) -> None:
 
 def _run(whole: Plan, plan: Plan, out: str, options: dict[str, Any]) -> dict[str, str]:
     """Show the plan and carry it out; returns the failed runs with a sentence each."""
-    from dign.grid.drive import carry_out, check_benchmarks, failures, states_of
-    from dign.grid.store import open_store
+    from dign.grid.scheduling import carry_out, check_benchmarks, failures, states_of
+    from dign.grid.storage import open_store
     from dign.grid.view import RunningView
 
     states = states_of(plan.runs, out)
@@ -111,7 +111,7 @@ def _show_plan(plan: Plan, states: Any, out: str, engine: Engine, *, measure: bo
 
     from dign.grid.estimate import expected_times
     from dign.grid.state import Stage
-    from dign.grid.store import open_store
+    from dign.grid.storage import open_store
     from dign.grid.view import plan_summary, plan_table
 
     console = Console(stderr=True, soft_wrap=True)

@@ -39,12 +39,12 @@ def save(run: str, folder: str, push: str | None, license: str | None, quiet: bo
       dign hub save runs/photos models/photos
       dign hub save runs/photos models/photos --push me/photos
     """
-    from dign.errors import UserError
-    from dign.runs import load_run
+    from dign.core.errors import UserError
+    from dign.runs.folder import load_run
 
     opened = load_run(run)
     try:
-        from dign.hub import save_hub_folder
+        from dign.publish.hub import save_hub_folder
     except ImportError as error:
         raise UserError(f"Hub folders need huggingface_hub ({error}): pip install 'dign[hub]'.") from error
     save_hub_folder(opened, folder, license=license, push_to=push)

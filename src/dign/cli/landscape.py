@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dign.errors import UserError
+from dign.core.errors import UserError
 
 MOST_RADII = 1000
 """More are a slip of the finger, and would fill the memory."""
@@ -48,9 +48,9 @@ def command(runs: tuple[str, ...], **options: object) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from dign.core.allocator import reuse_memory
     from dign.landscape.compare import Choices, compare_runs
-    from dign.memory import reuse_memory
-    from dign.runs import load_run
+    from dign.runs.folder import load_run
 
     reuse_memory()
     choices = Choices(

@@ -26,8 +26,8 @@ def methods() -> None:
     """
     from dataclasses import fields
 
+    from dign.core.catalog import METHODS as DESCRIPTIONS
     from dign.methods import METHODS
-    from dign.names import METHODS as DESCRIPTIONS
 
     for name, kind in METHODS.items():
         method = kind()
@@ -49,7 +49,7 @@ def models() -> None:
     Example:
       dign list models
     """
-    from dign.names import MODELS
+    from dign.core.catalog import MODELS
 
     elsewhere = {
         "timm:NAME": "any architecture of the timm library (extra dign\\[timm])",

@@ -8,8 +8,8 @@ from typing import Any, get_type_hints
 
 import click
 
-from dign.config import RunConfig
-from dign.errors import UserError
+from dign.core.errors import UserError
+from dign.runs.config import RunConfig
 
 _KINDS = {int: click.INT, float: click.FLOAT, str: click.STRING}
 

@@ -32,12 +32,12 @@ def command(runs: tuple[str, ...], host: str, port: int, profile: str | None, no
       dign play runs/standard runs/dign
       dign play runs/dign --port 8000 --no-browser
     """
-    from dign.play import check_gradio, free_port
+    from dign.app.page import check_gradio, free_port
 
     check_gradio()
     port = free_port(host, port)  # before models are loaded, so that a mistake is known at once
-    from dign.play import LOOPBACK, build_page, serving, stylesheet
-    from dign.playground import common_profile, open_examples, open_players
+    from dign.app.answers import common_profile, open_examples, open_players
+    from dign.app.page import LOOPBACK, build_page, serving, stylesheet
 
     players = open_players(runs, device)
     page = build_page(players, open_examples(runs), profile or common_profile(players))

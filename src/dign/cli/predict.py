@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dign.predict import Prediction
+    from dign.runs.predict import Prediction
 
 
 @click.command("predict", short_help="Classify image files, and say how stable that is under noise.")
@@ -47,8 +47,8 @@ def command(
       find . -name '*.png' | dign predict runs/photos - --sigma 0.1,0.3 --draws 200
       dign predict hub:models/photos holiday.jpg
     """
-    from dign.classifier import open_classifier
-    from dign.predict import SIGMAS, image_files, predict_files
+    from dign.runs.classifier import open_classifier
+    from dign.runs.predict import SIGMAS, image_files, predict_files
 
     sigmas = SIGMAS if sigma is None else _numbers(sigma)
     files = image_files(_with_standard_input(images))
@@ -65,7 +65,7 @@ def command(
 
 
 def _numbers(text: str) -> tuple[float, ...]:
-    from dign.errors import UserError
+    from dign.core.errors import UserError
 
     try:
         numbers = tuple(float(word) for word in text.split(","))

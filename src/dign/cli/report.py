@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dign.errors import UserError
+from dign.core.errors import UserError
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from dign.report.tables import Table
+    from dign.report.analysis.tables import Table
 
 FORMATS = ("html", "markdown", "csv", "latex")
 
@@ -50,8 +50,8 @@ def command(
     """
     from rich.console import Console
 
+    from dign.report.analysis.tables import summary_table
     from dign.report.make import comparison_of, report_text, study_of, write_report
-    from dign.report.tables import summary_table
 
     if bool(runs) == bool(compare):
         raise UserError("Give the run folders to report on, as in `dign report runs/a runs/b`, or --compare A B.")

@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from dign.cli.options import GroupedCommand, config_options, parse_words
-from dign.config import PRESETS, RunConfig, check_tables, coerce, read_toml
+from dign.core.catalog import METHODS, MODELS
+from dign.core.errors import UserError, nearest, to_type
 from dign.data.names import FOLDER_DESCRIPTION, FOLDER_PREFIX
 from dign.data.names import NAMES as DATA
-from dign.errors import UserError, nearest, to_type
-from dign.launching import code_for_all, is_first
-from dign.names import METHODS, MODELS
+from dign.parallel.launching import code_for_all, is_first
+from dign.runs.config import PRESETS, RunConfig, check_tables, coerce, read_toml
 
 HELP = """Train a model. DATA is a data set's name, folder:PATH, or a TOML file that describes the run.
 
@@ -55,9 +55,9 @@ def run_command(**options: Any) -> None:
     config = None if resume else resolve(given, ctx.args)
     folder = Path(resume) if resume else Path(out) if out else _default_folder(config)
 
-    from dign.memory import reuse_memory
-    from dign.train import Interrupted, train
-    from dign.train import resume as resume_run
+    from dign.core.allocator import reuse_memory
+    from dign.training.loop import Interrupted, train
+    from dign.training.loop import resume as resume_run
 
     reuse_memory()
     try:
@@ -85,7 +85,7 @@ def resolve(given: dict[str, Any], words: list[str]) -> RunConfig:
     values |= given
     check_tables(values.get("settings", {}))
     if method_options:
-        from dign.methods.make import assign_options
+        from dign.methods.factory import assign_options
 
         _check_spelling(method_options)
         settings = {name: dict(table) for name, table in values.get("settings", {}).items()}

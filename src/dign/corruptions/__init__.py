@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dign.corruptions.settings import PROFILES, SEVERITIES, profile_for
 
 if TYPE_CHECKING:
-    from dign.corruptions.benchmark import open_benchmark, write_benchmark
+    from dign.corruptions.benchmark.read import open_benchmark, write_benchmark
     from dign.corruptions.engine import corrupt
     from dign.corruptions.frosting import frost_source
 
@@ -24,8 +24,8 @@ NAMES: tuple[str, ...] = tuple(name for family in FAMILIES.values() for name in 
 _HOMES = {
     "corrupt": "engine",
     "frost_source": "frosting",
-    "open_benchmark": "benchmark",
-    "write_benchmark": "benchmark",
+    "open_benchmark": "benchmark.read",
+    "write_benchmark": "benchmark.write",
 }
 
 __all__ = [

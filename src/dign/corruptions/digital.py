@@ -8,11 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dign.core.pixels import divided, unit_scale
 from dign.corruptions import linear
-from dign.corruptions.colour import recolour
+from dign.corruptions.color import recolour
 from dign.corruptions.jpeg import jpeg
 from dign.corruptions.streams import Streams
-from dign.levels import divided, unit_scale
 
 
 def contrast(images: Tensor, factor: float, streams: Streams) -> Tensor:

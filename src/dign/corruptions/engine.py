@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dign.core.errors import UserError, unknown_name
 from dign.corruptions import blur, digital, noise, weather
 from dign.corruptions.settings import parameters, profile_for
 from dign.corruptions.streams import Streams
-from dign.errors import UserError, unknown_name
 
 Corruption = Callable[[Tensor, Any, Streams], Tensor]
 

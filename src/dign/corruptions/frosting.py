@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dign.core.errors import UserError
 from dign.corruptions.streams import Streams
-from dign.errors import UserError
 
 # The published generators choose among the first five of six photographs.
 _PHOTOGRAPHS = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")
@@ -100,6 +100,6 @@ def _resized(picture: Tensor, scale: float, height: int, width: int) -> Tensor:
 
 
 def _grey(picture: Tensor) -> Tensor:
-    from dign.corruptions.colour import luma
+    from dign.corruptions.color import luma
 
     return luma(picture[None].to(torch.float64))[0].round_().to(torch.uint8)

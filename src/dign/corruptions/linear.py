@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dign.levels import unit_scale
+from dign.core.pixels import unit_scale
 
 WEIGHT_BITS = 16
 ONE = 2**WEIGHT_BITS

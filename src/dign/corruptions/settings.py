@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from dign.errors import UserError, unknown_name
+from dign.core.errors import UserError, unknown_name
 
 SEVERITIES = (1, 2, 3, 4, 5)
 FROST_SCALE = {"cifar": 0.2, "tiny-imagenet": 0.3, "imagenet": 1.0}  # how much the frost pictures are shrunk

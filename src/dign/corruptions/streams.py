@@ -10,7 +10,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from dign.seeds import derive_seed
+from dign.core.seeds import derive_seed
 
 _GOLDEN = 0x9E3779B97F4A7C15 - 2**64  # odd, as a signed 64-bit number: steps through all 2^64 keys
 _NORMAL_SCALE = 4096

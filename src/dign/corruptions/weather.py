@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from dign.core.pixels import divided, unit_scale
 from dign.corruptions import edges, frosting, linear
 from dign.corruptions.blur import blur_along_lines
-from dign.corruptions.colour import luma, paint, recolour
+from dign.corruptions.color import luma, paint, recolour
 from dign.corruptions.streams import Streams
-from dign.levels import divided, unit_scale
 
 _WATER = (175 / 255, 238 / 255, 238 / 255)
 _MUD = (63 / 255, 42 / 255, 20 / 255)

@@ -12,20 +12,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dign.data.arrays import from_arrays
-    from dign.data.base import DataSet, Source, Split
+    from dign.data.cache import cache_root
+    from dign.data.dataset import DataSet, Source, Split
     from dign.data.loading import SOURCES, find_source, load
-    from dign.data.store import cache_root
+    from dign.data.sources.arrays import from_arrays
 
 _HOMES = {
-    "DataSet": "base",
-    "Split": "base",
-    "Source": "base",
+    "DataSet": "dataset",
+    "Split": "dataset",
+    "Source": "dataset",
     "SOURCES": "loading",
     "load": "loading",
     "find_source": "loading",
-    "cache_root": "store",
-    "from_arrays": "arrays",
+    "cache_root": "cache",
+    "from_arrays": "sources.arrays",
 }
 
 __all__ = ["DataSet", "SOURCES", "Source", "Split", "cache_root", "find_source", "from_arrays", "load"]

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, NoReturn
 
-from dign.data.images import printable
-from dign.errors import UserError
+from dign.core.errors import UserError
+from dign.data.decoding import printable
 
 LARGEST_TOTAL = 2 * 2**30
 """Bytes that an archive may hold in all when unpacked: no known data set of ours reaches it."""

@@ -1,67 +1,141 @@
-"""Many image files into a store: in parallel, in order, with progress."""
+"""Image files to uint8 arrays, and one way to change their size."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import islice
+from os import cpu_count
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
 
-from dign.data.images import decode, in_parallel, printable
-from dign.data.progress import Report
-from dign.data.store import StoreWriter
-from dign.errors import UserError
+from dign.core.errors import UserError
 
+FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM", "JPEG2000", "AVIF", "MPO")
 
-@dataclass(frozen=True)
-class Picture:
-    """An image file still to be decoded: its path or its contents, and the class it belongs to."""
+MANY_PIXELS = 2**24
+MOST_PIXELS_PER_BYTE = 500
+"""A larger picture that is packed more densely is none, but a trap that fills the memory (photographs: about 5)."""
 
-    name: str
-    file: bytes | Path
-    label: int
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
-def unreadable(picture: Picture, error: UserError) -> UserError:
-    return UserError(f"The image {printable(picture.name)} cannot be read ({error}): mend it or remove it.")
+def fit(image: Image.Image, size: int) -> Image.Image:
+    """The middle square of an image, resized to size x size (bicubic, antialiased when it shrinks)."""
+    if image.size == (size, size):
+        return image
+    return ImageOps.fit(image, (size, size), method=Image.Resampling.BICUBIC)
 
 
-def each(work: Callable[[Picture], object], pictures: Sequence[Picture]) -> Iterator[object]:
-    """work(picture) for all of them in parallel; a failure names the file."""
-
-    def attempt(picture: Picture) -> object:
-        try:
-            return work(picture)
-        except UserError as error:
-            raise unreadable(picture, error) from error
-
-    return in_parallel(attempt, pictures)
+def resize(images: np.ndarray, size: int) -> Iterator[np.ndarray]:
+    """Each of (N,3,H,W) as (3,size,size), one at a time."""
+    for image in images:
+        yield _channels_first(fit(Image.fromarray(np.ascontiguousarray(image.transpose(1, 2, 0))), size))
 
 
-def write_pictures(
-    writer: StoreWriter,
-    splits: dict[str, Sequence[Picture]],
-    image_size: tuple[int, int],
-    resize_to: int | None,
-    report: Report,
-) -> None:
-    """Decode every picture of every split into the store, resized to `resize_to` squares where that is given."""
-    total, done = sum(map(len, splits.values())), 0
+def decode(file: bytes | Path, size: int | None = None) -> np.ndarray:
+    """An image file as uint8 (3,H,W): turned upright, greyscale and palettes and CMYK made RGB, alpha put on white.
 
-    def decoded(pictures: Sequence[Picture]) -> Iterator[np.ndarray]:
-        nonlocal done
-        for picture, pixels in zip(pictures, each(lambda one: decode(one.file, resize_to), pictures), strict=True):
-            if pixels.shape[1:] != image_size:
-                raise unreadable(picture, UserError(f"it is {_size(pixels.shape[1:])}, not {_size(image_size)}"))
-            done += 1
-            report("Decoding images", done, total)
-            yield pixels
-
-    for name, pictures in splits.items():
-        labels = np.array([picture.label for picture in pictures], dtype=np.int64)
-        writer.write_split(name, decoded(pictures), labels, image_size)
+    Raises a `UserError` that gives the reason, without the name of the file, which the caller knows better.
+    """
+    try:
+        with _open(file) as image:
+            if size is not None:
+                image.draft(
+                    None, (2 * size, 2 * size)
+                )  # a JPEG far larger than needed is decoded at a half, a quarter...
+            upright = to_rgb(ImageOps.exif_transpose(image))
+            return _channels_first(upright if size is None else fit(upright, size))
+    except Exception as error:  # image parsers raise whatever they like for a damaged file
+        raise UserError(_reason(error)) from error
 
 
-def _size(shape: Sequence[int]) -> str:
-    return "x".join(map(str, shape))
+def upright_size(file: Path) -> tuple[int, int]:
+    """Height and width as `decode` would give them, from the file's header."""
+    try:
+        with _open(file) as image:
+            width, height = image.size
+            sideways = image.getexif().get(0x0112, 1) in (5, 6, 7, 8)
+            return (width, height) if sideways else (height, width)
+    except Exception as error:
+        raise UserError(_reason(error)) from error
+
+
+@cache
+def _formats() -> tuple[str, ...]:
+    """The formats that are tried: pictures only, none that would start another program (as EPS does)."""
+    Image.init()
+    return tuple(name for name in FORMATS if name in Image.OPEN)
+
+
+def _open(file: bytes | Path) -> Image.Image:
+    image = Image.open(io.BytesIO(file) if isinstance(file, bytes) else file, formats=_formats())
+    size = len(file) if isinstance(file, bytes) else file.stat().st_size
+    pixels = image.size[0] * image.size[1]
+    if pixels > MANY_PIXELS and pixels > MOST_PIXELS_PER_BYTE * size:
+        raise UserError(f"it claims to hold {pixels} pixels in {size} bytes")
+    return image
+
+
+def to_rgb(image: Image.Image) -> Image.Image:
+    """RGB, whatever the mode: grey of more than 8 bits is scaled to 8, transparency lies on white."""
+    if image.mode.startswith("I") or image.mode == "F":
+        image = Image.fromarray(_eight_bits(np.asarray(image, dtype=np.float64), image.mode))
+    if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
+        layer = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer)
+    return image.convert("RGB")
+
+
+def _eight_bits(grey: np.ndarray, mode: str) -> np.ndarray:
+    """Grey levels of 16 or 32 bits, or real numbers in [0,1] or [0,255], as uint8."""
+    if not np.isfinite(grey).all():
+        raise UserError("it holds pixels that are not finite numbers")
+    most, least = grey.max(initial=0), grey.min(initial=0)
+    top = 255 if mode == "F" else 65535
+    if least < 0 or most > top:
+        raise UserError(f"its pixels go from {least:g} to {most:g}, outside 0 to {top}")
+    if mode == "F":
+        grey = grey * 255 if most <= 1 else grey
+    elif mode != "I" or most > 255:  # 32 bits may hold 8-bit levels
+        grey = grey / 257
+    levels: np.ndarray = np.rint(grey).astype(np.uint8)
+    return levels
+
+
+def in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """work(item) for each, in order, in threads (Pillow lets go of the interpreter lock while it decodes).
+
+    Items are handed out in rounds, so that memory does not grow with their number.
+    """
+    workers = cpu_count() or 1
+    remaining = iter(items)
+    with ThreadPoolExecutor(workers) as pool:
+        while batch := list(islice(remaining, 64 * workers)):
+            yield from pool.map(work, batch)
+
+
+def printable(text: object) -> str:
+    """A name from a file system as it may be shown: what is no printable character becomes U+FFFD."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in str(text))
+
+
+def common_size(sizes: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    """The one size that all have, or None."""
+    return sizes[0] if len(set(sizes)) == 1 else None
+
+
+def _channels_first(image: Image.Image) -> np.ndarray:
+    return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnidentifiedImageError):
+        return "it is not an image in a known format"
+    return printable(str(error).rstrip(".")) or type(error).__name__

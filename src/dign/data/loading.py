@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dign.data.base import DataSet, Source
-from dign.data.cifar import CIFAR10, CIFAR100
-from dign.data.digits import Digits
-from dign.data.folder import Folder
+from dign.core.errors import UserError, unknown_name
+from dign.core.progress import Report, TerminalBar
+from dign.data.cache import cache_root
+from dign.data.dataset import DataSet, Source
 from dign.data.names import FOLDER_PREFIX
-from dign.data.progress import Report, TerminalBar
+from dign.data.sources.cifar import CIFAR10, CIFAR100
+from dign.data.sources.digits import Digits
+from dign.data.sources.folder import Folder
+from dign.data.sources.tiny_imagenet import TinyImageNet
 from dign.data.splits import cut
-from dign.data.store import cache_root
-from dign.data.tiny_imagenet import TinyImageNet
-from dign.errors import UserError, unknown_name
 
 SOURCES: dict[str, Source] = {
     "digits": Digits(),

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dign.errors import UserError
+from dign.core.errors import UserError
 
 
 def read_pickled_dictionary(data: bytes, what: str) -> dict[bytes, Any]:

@@ -7,9 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from dign.data.base import Split
-from dign.errors import UserError
-from dign.seeds import make_generator
+from dign.core.errors import UserError
+from dign.core.seeds import make_generator
+from dign.data.dataset import Split
 
 
 def stratified(labels: Tensor, fraction: float, seed: int, purpose: str) -> tuple[Tensor, Tensor]:

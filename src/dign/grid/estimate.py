@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dign.config import RunConfig
-from dign.errors import UserError, reason_of
+from dign.core.errors import UserError, reason_of
 from dign.grid.measure import Extent, Speed, measure_speed
 from dign.grid.plan import PlannedRun
 from dign.grid.state import Stage, State
-from dign.preparing import ERRORS_OF_A_MODEL
-from dign.runs import method_of
-from dign.work import standard_equivalents, work_done
+from dign.runs.config import RunConfig
+from dign.runs.folder import method_of
+from dign.training.cost import standard_equivalents, work_done
+from dign.training.setup import ERRORS_OF_A_MODEL
 
 KNOWN = {"cifar10": (50_000, 10_000, 32, 10), "cifar100": (50_000, 10_000, 32, 100),
          "tiny-imagenet": (100_000, 10_000, 64, 200)}  # fmt: skip
@@ -81,7 +81,7 @@ def extent_of(config: RunConfig, split: str = "test") -> Extent:
         train = round(total * (1 - config.validation))
         evaluated = {"test": test, "train": train, "validation": total - train}[split]
         return Extent(train, evaluated, (size, size), classes)
-    from dign.runs import load_data
+    from dign.runs.folder import load_data
 
     data = load_data(config)
     return Extent(len(data.train), len(getattr(data, split)), data.image_size, len(data.classes))

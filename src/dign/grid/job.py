@@ -15,13 +15,13 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from dign.config import RunConfig
-from dign.errors import UserError
-from dign.files import read_json, write_json
-from dign.grid.evaluation import Evaluation
+from dign.core.errors import UserError
+from dign.core.files import read_json, write_json
+from dign.grid.evaluate_table import Evaluation
 from dign.grid.plan import PlannedRun
 from dign.grid.state import Stage, State, state_of
-from dign.grid.store import LocalStore, Store, open_store
+from dign.grid.storage import LocalStore, Store, open_store
+from dign.runs.config import RunConfig
 
 DONE, FAILED, BUSY, INTERRUPTED = "done", "failed", "busy", "interrupted"
 
@@ -60,7 +60,7 @@ class Outcome:
 def perform(job: Job) -> Outcome:
     """Train (or go on training) and evaluate; a run that another process works on is left alone."""
     started = time.monotonic()
-    from dign.train import Interrupted
+    from dign.training.loop import Interrupted
 
     try:
         summary = _perform(open_store(job.out), job)
@@ -82,7 +82,7 @@ class Busy(Exception):
 @contextmanager
 def held(store: Store, name: str) -> Iterator[None]:
     """Hold a run alone, from looking at its state to its results, or raise `Busy`."""
-    from dign.runs import locked
+    from dign.runs.folder import locked
 
     with ExitStack() as stack:
         try:
@@ -106,9 +106,9 @@ def _perform(store: Store, job: Job) -> dict[str, Any]:
 
 
 def _advance(folder: Path, run: PlannedRun, before: State, threads: int, progress: _Progress) -> dict[str, Any]:
-    from dign.evaluate import evaluate_run
-    from dign.runs import load_run
-    from dign.train import resume, train
+    from dign.evaluation.evaluate import evaluate_run
+    from dign.runs.folder import load_run
+    from dign.training.loop import resume, train
 
     pin_threads(folder, threads)
     if before.stage is Stage.NEW:
@@ -132,7 +132,7 @@ def _advance(folder: Path, run: PlannedRun, before: State, threads: int, progres
 
 def conditions_of(run: Any, evaluation: Evaluation) -> Any:
     """What `evaluate_run` takes: corruptions made on the fly, or a benchmark's folder."""
-    from dign import evaluate
+    from dign.evaluation import evaluate
 
     if evaluation.benchmark:
         return evaluate.benchmark_for(run, evaluation.benchmark, evaluation.only, evaluation.severity)
@@ -156,7 +156,7 @@ def pin_threads(folder: Path, threads: int) -> int:
 
 def _clear_beginnings(folder: Path) -> None:
     """Remove what a process left that was killed while it made the folder; anything else stays, and is an error."""
-    from dign.runs import BEGINNINGS
+    from dign.runs.folder import BEGINNINGS
 
     if folder.is_dir() and {path.name for path in folder.iterdir()} <= BEGINNINGS:
         shutil.rmtree(folder)
@@ -224,7 +224,7 @@ class _Progress:
 
 def trained_fraction(folder: Path) -> float:
     """How much of a run's training is done, by its `metrics.jsonl`."""
-    from dign.runs import load_run
+    from dign.runs.folder import load_run
 
     with suppress(OSError, ValueError, KeyError, IndexError, UserError):
         run = load_run(folder)

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from dign.augment.train_transforms import TrainTransforms
-from dign.config import RunConfig
 from dign.corruptions import corrupt
-from dign.devices import make_fabric
 from dign.models import build
-from dign.optimizers import make_optimizer
-from dign.runs import method_of
-from dign.winograd import use_winograd
+from dign.models.winograd import use_winograd
+from dign.parallel.devices import make_fabric
+from dign.runs.config import RunConfig
+from dign.runs.folder import method_of
+from dign.training.optimizers import make_optimizer
 
 LONG_ENOUGH = 0.3
 """Seconds after which a measurement is trusted; until then it is repeated with twice the images."""

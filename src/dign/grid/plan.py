@@ -12,9 +12,9 @@ from math import prod
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from dign.config import PRESETS, RunConfig, read_toml
-from dign.errors import UserError, unknown_name
-from dign.grid.evaluation import Evaluation
+from dign.core.errors import UserError, unknown_name
+from dign.grid.evaluate_table import Evaluation
+from dign.runs.config import PRESETS, RunConfig, read_toml
 
 RUN_KEYS = (*(spec.name for spec in fields(RunConfig)), "preset")
 GRID_KEYS = (*RUN_KEYS, "for", "evaluate", "threads")
@@ -199,7 +199,7 @@ def _is_axis(key: str, value: Any) -> bool:
 def _config(leaves: Mapping[str, Any], chosen: Mapping[str, str]) -> RunConfig:
     """The checked configuration of one run: what `dign train` would refuse is refused here."""
     from dign.data import find_source
-    from dign.methods.make import make_method
+    from dign.methods.factory import make_method
     from dign.models import MODELS
 
     values: dict[str, Any] = {key: value for key, value in leaves.items() if "." not in key}

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dign.errors import UserError
-from dign.files import replacing, write_json
+from dign.core.errors import UserError
+from dign.core.files import replacing, write_json
 from dign.grid.plan import Plan, PlannedRun, slug
 from dign.grid.state import Stage, state_of
-from dign.grid.store import Store, open_store
+from dign.grid.storage import Store, open_store
 
 FOLDER = "sensitivity"
 
@@ -170,7 +170,7 @@ def make_sensitivity(title: str, done: Sequence[tuple[PlannedRun, Mapping[str, A
 
 def _reference(study: Sensitivity, run: PlannedRun) -> dict[str, float]:
     """Where the other settings are held while one changes: the published value, or else that of the best point."""
-    from dign.methods.make import make_method, settings_of
+    from dign.methods.factory import make_method, settings_of
 
     published = settings_of(make_method(run.config.method, data=run.config.data))
     reference = dict(zip(study.axes, study.best.values, strict=True))

@@ -9,7 +9,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dign.files import replacing
+from dign.core.files import replacing
 from dign.grid.sensitivity import Measure, Point, Sensitivity
 
 FORMATS = ("png", "svg")

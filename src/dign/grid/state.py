@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from dign.config import RunConfig, parse_toml
-from dign.errors import UserError
-from dign.files import parse_json
+from dign.core.errors import UserError
+from dign.core.files import parse_json
 from dign.grid.plan import PlannedRun
-from dign.grid.store import Store
+from dign.grid.storage import Store
+from dign.runs.config import RunConfig, parse_toml
 
 FREE = ("device", "compile", "winograd", "checkpoint_seconds", "settings")
 """In these a run may differ from its plan: they change the rounding at most (`settings` are compared as methods)."""
@@ -55,7 +55,7 @@ def _results(store: Store, name: str) -> dict[str, Any] | None:
 
 
 def _check_same(run: PlannedRun, text: str, place: str) -> None:
-    from dign.runs import method_of
+    from dign.runs.folder import method_of
 
     try:
         found = RunConfig.from_mapping(parse_toml(text, "it"))

@@ -18,8 +18,8 @@ from dign.grid.estimate import Expected, time_left
 from dign.grid.job import DONE, Outcome
 from dign.grid.plan import Plan, PlannedRun
 from dign.grid.state import Stage, State
-from dign.grid.store import LocalStore, Store
-from dign.work import standard_equivalents, work_done
+from dign.grid.storage import LocalStore, Store
+from dign.training.cost import standard_equivalents, work_done
 
 STAGES = {Stage.NEW: "to run", Stage.BEGUN: "to go on", Stage.TRAINED: "to evaluate", Stage.DONE: "done"}
 REDRAW = {True: 0.5, False: 10.0}

@@ -12,8 +12,8 @@ import sys
 import threading
 from dataclasses import asdict
 
+from dign.core.allocator import reuse_memory
 from dign.grid.job import Job, perform
-from dign.memory import reuse_memory
 
 
 def main() -> None:

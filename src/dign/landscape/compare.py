@@ -13,17 +13,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dign.data.base import Split
+from dign.core.errors import UserError
+from dign.core.files import write_json
+from dign.core.seeds import make_generator
+from dign.data.dataset import Split
 from dign.data.names import public_name
-from dign.devices import pick_device
-from dign.errors import UserError
-from dign.files import write_json
 from dign.landscape.figures import landscape_figure, save_figure, theory_figure
 from dign.landscape.measure import Plan, default_radii, measure
 from dign.landscape.theory import TheoryPlan, measure_theory
 from dign.landscape.verdicts import theory_summary
-from dign.runs import Run, git_commit, now, versions
-from dign.seeds import make_generator
+from dign.parallel.devices import pick_device
+from dign.runs.folder import Run, git_commit, now, versions
 
 FILE = "landscape.json"
 SCHEMA = 1

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from dign.errors import UserError, check_at_least
-from dign.frozen import frozen
+from dign.core.errors import UserError, check_at_least
+from dign.core.freezing import frozen
+from dign.core.seeds import make_generator
 from dign.landscape.gradients import (
     PerImage,
     check_batch,
@@ -30,7 +31,6 @@ from dign.landscape.gradients import (
     norms,
     traced_log_probabilities,
 )
-from dign.seeds import make_generator
 
 NO_SECOND_DERIVATIVE = (
     "The model has no second derivative with respect to the image ({reason}): "

@@ -11,8 +11,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dign.figure_text import plain
-from dign.files import replacing
+from dign.core.files import replacing
+from dign.core.text import plain
 
 COLOURS = {"Standard": "#6b6f76", "DiGN": "#00539c"}
 """The two methods that the paper's figure compares keep their colour; others take the next of `MORE`."""

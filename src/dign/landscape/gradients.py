@@ -10,9 +10,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from dign.divergences import log_probabilities
-from dign.errors import UserError
-from dign.frozen import frozen
+from dign.core.divergences import log_probabilities
+from dign.core.errors import UserError
+from dign.core.freezing import frozen
 
 PerImage = Callable[[Tensor], Tensor]
 """A function of log-probabilities (N,C) that gives one value per image (N,)."""

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from dign.draws import normal_like
-from dign.errors import check_at_least
+from dign.core.errors import check_at_least
+from dign.core.image_rng import normal_like
+from dign.core.seeds import make_generator
 from dign.landscape.curvature import Hessian, hessian
 from dign.landscape.gradients import dots, norms
-from dign.seeds import make_generator
 
 CHECK_EVERY = 4
 """Iterations between two looks at the residuals: a look waits for the device."""

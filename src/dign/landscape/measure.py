@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dign.devices import as_float
-from dign.divergences import log_probabilities
-from dign.draws import image_noise
-from dign.errors import UserError, check_at_least
-from dign.frozen import frozen
+from dign.core.divergences import log_probabilities
+from dign.core.errors import UserError, check_at_least
+from dign.core.freezing import frozen
+from dign.core.image_rng import image_noise
+from dign.landscape.batch_size import Progress, fitting_batch_size, in_batches
 from dign.landscape.curvature import squared_difference
 from dign.landscape.gradients import check_batch, check_logits, cross_entropy, input_gradients, norms, per_image
-from dign.landscape.memory import Progress, fitting_batch_size, in_batches
+from dign.parallel.devices import as_float
 
 PANELS = ("loss_difference", "accuracy", "first_order", "second_order")
 

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from dign.divergences import kl, log_probabilities
-from dign.draws import image_noise, make_placed_generator
-from dign.errors import UserError
-from dign.frozen import frozen
+from dign.core.divergences import kl, log_probabilities
+from dign.core.errors import UserError
+from dign.core.freezing import frozen
+from dign.core.image_rng import image_noise, make_placed_generator
+from dign.landscape.batch_size import Progress, fitting_batch_size, in_batches
 from dign.landscape.bounds import loss_difference_bound
 from dign.landscape.curvature import hessian
 from dign.landscape.fisher import fisher, fisher_trace
 from dign.landscape.gradients import check_batch, dots, image_losses, input_gradients, norms, per_image
 from dign.landscape.lanczos import extreme_eigenvalues
-from dign.landscape.memory import Progress, fitting_batch_size, in_batches
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dign.core.seeds import make_generator
 from dign.landscape.bounds import (
     log_norm_tail_bound,
     log_norm_tail_chernoff,
@@ -17,7 +18,6 @@ from dign.landscape.bounds import (
     stability_informative_from,
 )
 from dign.landscape.theory import TheoryPlan, TheoryValues
-from dign.seeds import make_generator
 
 ROUNDING = 64 * torch.finfo(torch.float64).eps
 """Differences of losses below this are rounding, not landscape."""

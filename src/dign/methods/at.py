@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from dign.attacks import PGDSettings, cross_entropy_of
+from dign.methods.attacks import PGDSettings, cross_entropy_of
 from dign.methods.base import Cost, Method
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from dign.attacks import cross_entropy_of, input_gradients
-from dign.divergences import jensen_shannon, log_probabilities
-from dign.draws import uniform
-from dign.errors import check_at_least, check_whole
-from dign.frozen import frozen
+from dign.core.divergences import jensen_shannon, log_probabilities
+from dign.core.errors import check_at_least, check_whole
+from dign.core.freezing import frozen
+from dign.core.image_rng import uniform
+from dign.methods.attacks import cross_entropy_of, input_gradients
 from dign.methods.augmix import ChainSettings
 from dign.methods.base import Cost, Method
 

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from dign.augment.chains import NINE, OPERATIONS, chains, dirichlet, mix
-from dign.divergences import jensen_shannon, log_probabilities
-from dign.draws import own, whole
-from dign.errors import UserError, check_at_least, check_whole, unknown_name
+from dign.core.divergences import jensen_shannon, log_probabilities
+from dign.core.errors import UserError, check_at_least, check_whole, unknown_name
+from dign.core.image_rng import own, whole
 from dign.methods.base import Cost, Method
 
 

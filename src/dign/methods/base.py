@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dign.errors import UserError
+from dign.core.errors import UserError
 
 
 @dataclass(frozen=True)

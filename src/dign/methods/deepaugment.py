@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from dign.augment.noise2net import noise2net
-from dign.draws import held, whole
-from dign.errors import UserError, check_at_least, check_whole
+from dign.core.errors import UserError, check_at_least, check_whole
+from dign.core.image_rng import held, whole
 from dign.methods.base import Cost, Method
 
 

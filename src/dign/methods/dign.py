@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from dign.augment.noise import add_diverse_gaussian_noise
-from dign.divergences import kl, log_probabilities
-from dign.errors import UserError, check_at_least, check_whole
+from dign.core.divergences import kl, log_probabilities
+from dign.core.errors import UserError, check_at_least, check_whole
 from dign.methods.base import Cost, Method
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import torch
 from torch import Tensor
 
-from dign.errors import UserError
+from dign.core.errors import UserError
 
 _ROUNDING = 1e-9
 """A variance below this share of the mean square is what rounding leaves of confidences that are all the same."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dign.errors import UserError
+from dign.core.errors import UserError
 
 LOWEST, HIGHEST = 0.05, 20.0
 """Temperatures that are considered. A model that is right on all of its validation data would want 0."""

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dign.errors import UserError, unknown_name
+from dign.core.errors import UserError, unknown_name
+from dign.core.seeds import global_generators_kept, seed_global_generators
 from dign.models.densenet import DenseNet121
 from dign.models.fastnet import FastNet, tinynet, wide_fastnet
 from dign.models.normalize import Normalize, channel_statistics, spread
 from dign.models.resnet import ResNet18, wide_resnet18
-from dign.seeds import global_generators_kept, seed_global_generators
 
 MODELS: dict[str, Callable[[int, tuple[int, int]], nn.Module]] = {
     "tinynet": tinynet,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dign.errors import UserError
-from dign.figure_text import plain
-from dign.files import replacing
+from dign.core.errors import UserError
+from dign.core.files import replacing
+from dign.core.text import plain
+from dign.report.analysis.quantities import CALIBRATION, severity_accuracy
+from dign.report.analysis.story import ranking, rival_of
+from dign.report.analysis.study import Group, Study
+from dign.report.analysis.tables import number
 from dign.report.palette import colour_of, dash_of, marker_of
-from dign.report.quantities import CALIBRATION, severity_accuracy
-from dign.report.story import ranking, rival_of
-from dign.report.study import Group, Study
-from dign.report.tables import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,12 +9,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from dign.config import parse_toml
+from dign.core.errors import UserError, to_type
+from dign.core.files import LARGEST_JSON, parse_json, read_limited
 from dign.data.names import public_name
-from dign.errors import UserError, to_type
-from dign.files import LARGEST_JSON, parse_json, read_limited
+from dign.evaluation.results import BrokenResults, check_results, clean_text
 from dign.metrics import Calibration
-from dign.report.schema import BrokenResults, check_results, clean_text
+from dign.runs.config import parse_toml
 
 RESULTS = "results.json"
 RUN_FILES = (RESULTS, "config.toml", "run.json", "metrics.jsonl")

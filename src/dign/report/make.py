@@ -6,17 +6,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from dign.errors import UserError
-from dign.files import write_text
-from dign.report.claims import claims_table
-from dign.report.comparisons import comparison_table, difference_table
-from dign.report.formats import WRITERS, to_csv_layout
+from dign.core.errors import UserError
+from dign.core.files import write_text
+from dign.evaluation.results import clean_text
+from dign.report.analysis.claims import claims_table
+from dign.report.analysis.comparisons import comparison_table, difference_table
+from dign.report.analysis.paper import paper_comparison
+from dign.report.analysis.study import Group, Study, make_study
+from dign.report.analysis.tables import (
+    Table,
+    corruption_table,
+    paper_tables,
+    severity_table,
+    summary_table,
+    temperature_table,
+)
+from dign.report.html.page import build_page
 from dign.report.load import Run, load_runs
-from dign.report.page import build_page
-from dign.report.paper import paper_comparison
-from dign.report.schema import clean_text
-from dign.report.study import Group, Study, make_study
-from dign.report.tables import Table, corruption_table, paper_tables, severity_table, summary_table, temperature_table
+from dign.report.text.formats import WRITERS, to_csv_layout
 
 
 def study_of(paths: Sequence[Path | str], data: str | None = None) -> Study:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from dign.report.study import METHOD_ORDER, Group
+from dign.report.analysis.study import METHOD_ORDER, Group
 
-# Found by a search that spread the colours apart for four kinds of colour vision (tests/report/test_report_page.py).
+# Found by a search that spread the colours apart for four kinds of colour vision (tests/report/html/test_page.py).
 _KNOWN: dict[str, tuple[str, str]] = {  # on a light ground, on a dark ground
     "Standard": ("#6b6f76", "#a9adb5"),
     "AT": ("#8a412e", "#d5575b"),

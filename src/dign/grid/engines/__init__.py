@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from dign.core.allocator import reuse_memory
 from dign.grid.job import Job, Outcome
-from dign.memory import reuse_memory
 
 
 class Engine(Protocol):

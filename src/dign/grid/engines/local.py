@@ -17,10 +17,10 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
 from typing import Any, BinaryIO
 
-from dign.errors import UserError
+from dign.core.errors import UserError
 from dign.grid.engines import call_as_a_job, died
 from dign.grid.job import FAILED, INTERRUPTED, Job, Outcome
-from dign.grid.store import open_store
+from dign.grid.storage import open_store
 
 PATIENCE = 60.0
 """Seconds that a job has for saving where it is before it is killed."""

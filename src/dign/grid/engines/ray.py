@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from dign.errors import UserError, reason_of
+from dign.core.allocator import reuse_memory
+from dign.core.errors import UserError, reason_of
 from dign.grid.engines import call_as_a_job, died
 from dign.grid.job import FAILED, INTERRUPTED, Job, Outcome, perform
-from dign.memory import reuse_memory
 
 PATIENCE = 60.0
 

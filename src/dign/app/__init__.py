@@ -1,0 +1,1 @@
+"""The playground: a page to corrupt images on and watch the models."""

@@ -1,0 +1,184 @@
+"""What the playground does, without its page: an image in; what each model sees of it, and says, out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from dign.core.errors import UserError
+from dign.core.seeds import make_generator
+from dign.corruptions import PROFILES, corrupt, profile_for
+from dign.evaluation.results import clean_text
+from dign.metrics import Calibration
+from dign.parallel.devices import as_float, pick_device
+from dign.report.analysis.quantities import corruption_title
+from dign.report.analysis.study import METHOD_ORDER
+from dign.report.load import Run as Measured
+from dign.report.load import load_run as load_measured
+from dign.runs.classifier import Classifier, open_classifier
+from dign.runs.folder import load_run
+from dign.runs.predict import read_images
+
+
+@dataclass(frozen=True)
+class Player:
+    """A model of the playground, on `device`, with what its run measured; where it is None, `missing` says why."""
+
+    name: str
+    title: str
+    slot: int
+    """Its colour (dign.report.palette): the one that its method has in reports, unless an earlier model took it."""
+    classifier: Classifier
+    device: torch.device
+    measured: Measured | None
+    missing: str
+
+
+@dataclass(frozen=True)
+class View:
+    """What a model sees, uint8 (3,H,W), and its classes with their probabilities, the most probable ones first."""
+
+    image: Tensor
+    top: list[tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Test images, uint8 (N,3,H,W), with the names of their classes; where there are none, `missing` says why."""
+
+    images: Tensor
+    labels: list[str]
+    missing: str = ""
+
+
+def open_players(places: Sequence[str | Path], device: str = "auto") -> list[Player]:
+    """The models in these finished run folders or hub folders."""
+    target = pick_device(device)
+    classifiers = [open_classifier(place) for place in places]
+    slots = _slots([classifier.method.title for classifier in classifiers])
+    short = [classifier.name for classifier in classifiers]
+    players = []
+    for place, classifier, slot in zip(places, classifiers, slots, strict=True):
+        classifier.model.to(target)
+        name = classifier.name if short.count(classifier.name) == 1 else str(place)
+        players.append(
+            Player(clean_text(name), classifier.method.title, slot, classifier, target, *_measured(Path(place)))
+        )
+    return players
+
+
+def _slots(titles: Sequence[str]) -> list[int]:
+    """Each method's own slot; a method that comes again, or is no known one, gets one that no known method has."""
+    slots: list[int] = []
+    spare = len(METHOD_ORDER)
+    for title in titles:
+        own = METHOD_ORDER.index(title) if title in METHOD_ORDER else None
+        if own is None or own in slots:
+            own, spare = spare, spare + 1
+        slots.append(own)
+    return slots
+
+
+def _measured(folder: Path) -> tuple[Measured | None, str]:
+    if not (folder / "config.toml").is_file():
+        return None, "A model that is not in a run folder has no results to draw calibration from."
+    try:
+        return load_measured(folder), ""
+    except UserError as error:
+        return None, str(error)
+
+
+def open_examples(places: Sequence[str | Path], count: int = 12) -> Examples:
+    """`count` test images, spread evenly, of the first run folder among these places."""
+    folders = [Path(place) for place in places if (Path(place) / "config.toml").is_file()]
+    if not folders:
+        return _no_examples("None of the models is in a run folder, so their test images are not known.")
+    try:
+        data = load_run(folders[0]).data()
+    except UserError as error:
+        return _no_examples(str(error))
+    if len(data.test) == 0:
+        return _no_examples(f"{data.name} has no test images.")
+    chosen = torch.linspace(0, len(data.test) - 1, min(count, len(data.test))).long()
+    labels = [clean_text(data.classes[label]) for label in data.test.labels[chosen].tolist()]
+    return Examples(data.test.images[chosen], labels)
+
+
+def _no_examples(why: str) -> Examples:
+    return Examples(torch.empty(0, 3, 1, 1, dtype=torch.uint8), [], why)
+
+
+def true_class(file: Path, examples: Examples) -> str | None:
+    """The class of the example that this image file shows, pixel for pixel; None for any other image."""
+    if not examples.labels:
+        return None
+    height, width = examples.images.shape[-2:]
+    pixels = read_images([file], (height, width))
+    same = (examples.images == pixels).flatten(1).all(1).nonzero().flatten().tolist()
+    return examples.labels[same[0]] if same else None
+
+
+@torch.no_grad()
+def look(
+    players: Sequence[Player],
+    file: Path,
+    corruption: str,
+    severity: int,
+    *,
+    profile: str | None = None,
+    draw: int = 0,
+    top: int = 5,
+) -> list[View]:
+    """What each model says of an image file under a corruption, made at the model's own size as `dign evaluate` does.
+
+    severity: 1 to 5, or 0 for the clean image; profile: the severity table, None for the one that fits the size;
+    draw: seed of the corruption's randomness. Models of one image size see the same pixels.
+    """
+    seen: dict[tuple[int, int], Tensor] = {}
+    views = []
+    for player in players:
+        size = player.classifier.image_size
+        if size not in seen:
+            clean = read_images([file], size)
+            seen[size] = corrupt(clean, corruption, severity, profile=profile, seed=draw)
+        images = as_float(seen[size].to(player.device))
+        generator = make_generator(draw, "play", 0, player.device)
+        probabilities = player.classifier.predict(images, generator)[0].cpu()
+        values, order = probabilities.topk(min(top, len(probabilities)))
+        names = [clean_text(player.classifier.classes[index]) for index in order.tolist()]
+        views.append(View(seen[size][0], list(zip(names, values.tolist(), strict=True))))
+    return views
+
+
+def common_profile(players: Sequence[Player]) -> str | None:
+    """The severity table that all the models were evaluated with; None where there is not one for all."""
+    found = {_profile_measured(player) for player in players if player.measured}
+    return found.pop() if len(found) == 1 else None
+
+
+def _profile_measured(player: Player) -> str | None:
+    """What the results file says, if that is a profile: a benchmark made by others may not tell."""
+    named = player.measured.evaluation.get("profile") if player.measured else None
+    return named if isinstance(named, str) and named in PROFILES else None
+
+
+def calibration_under(
+    player: Player, corruption: str, severity: int, profile: str | None = None
+) -> tuple[str, Calibration | None]:
+    """What the run measured under this condition, with its name; else None with a sentence that says how to get it."""
+    if player.measured is None:
+        return player.missing, None
+    if severity == 0:
+        return "clean images", player.measured.clean
+    title = f"{corruption_title(corruption)}, severity {severity}"
+    shown, used = profile or profile_for(*player.classifier.image_size), _profile_measured(player)
+    if used not in (None, shown):
+        return f"Not measured with the severities of {shown}: `dign play --profile {used}` shows those it was.", None
+    measured = player.measured.corruptions.get(corruption)
+    if measured is None or severity not in measured.severities:
+        return f"Not measured under {title}: `dign evaluate {clean_text(player.measured.folder)}` does.", None
+    return title, measured.severities[severity]

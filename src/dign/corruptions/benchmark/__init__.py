@@ -1,0 +1,1 @@
+"""Benchmark folders: read, write, manifest."""

@@ -1,0 +1,312 @@
+"""Write a whole benchmark in one of the published layouts, streaming, resumable, and always the same bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dign import __version__
+from dign.core.errors import UserError, unknown_name
+from dign.core.files import replacing
+from dign.core.locks import alone_in
+from dign.corruptions import NAMES, SEVERITIES, corrupt, profile_for
+from dign.corruptions.benchmark.manifest import (
+    FOLDERS,
+    LABELS,
+    NPY,
+    SCHEMA,
+    digest,
+    part_name,
+    read_manifest,
+    write_manifest,
+)
+from dign.corruptions.frosting import frost_source
+
+JPEG_QUALITY = 85  # of the published Tiny-ImageNet-C
+_TASK_VALUES = 512 * 3 * 32 * 32
+_AHEAD = 2 * (os.cpu_count() or 1)  # batches that wait to be written
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """All that decides what a benchmark contains."""
+
+    images: Tensor
+    labels: Tensor
+    severities: tuple[int, ...]
+    layout: str
+    profile: str
+    seed: int
+    classes: tuple[str, ...]
+
+
+def write_benchmark(
+    images: Tensor,
+    labels: Tensor,
+    folder: Path | str,
+    *,
+    classes: Sequence[str],
+    names: Iterable[str] = NAMES,
+    severities: Sequence[int] = SEVERITIES,
+    layout: str = NPY,
+    profile: str | None = None,
+    seed: int = 0,
+    data: str = "",
+    workers: int | None = None,
+    progress: Progress = lambda done, total: None,
+) -> dict[str, Any]:
+    """Write corrupted images (N,3,H,W) uint8 with their labels (N,); returns the manifest.
+
+    layout "npy", as CIFAR-10-C: `NAME.npy` (S*N,H,W,3) uint8, the N images of one severity after those of another,
+    and `labels.npy` (S*N,). Layout "folders", as Tiny-ImageNet-C: `NAME/SEVERITY/CLASS/*.JPEG`; `classes` names the
+    folders in the order of the labels.
+
+    What a previous, interrupted call has finished and its checksum confirms is kept; other settings or other images in
+    the same folder are an error. `progress` is told how many corrupted images of how many are done.
+    Torch's own threads are set to one meanwhile: the `workers` threads (default: the cores) each corrupt a batch.
+    """
+    folder = Path(folder)
+    job = _checked_job(images, labels, severities, layout, profile, seed, classes)
+    chosen = list(names)
+    for name in chosen:
+        if name not in NAMES:
+            raise unknown_name("corruption", name, NAMES)
+    if read_manifest(folder) is None:
+        _refuse_others(folder)
+    total, done = len(chosen) * len(job.severities) * len(images), 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        progress(done, total)
+
+    # Two writers would take each other's unfinished files away.
+    with alone_in(folder, "writing to"), _pool(workers) as pool:
+        manifest = _begin(folder, job, data, chosen)
+        if layout == NPY:
+            _write_labels(folder, job, manifest)
+        for name in chosen:
+            write = _write_array if layout == NPY else _write_folders
+            write(folder, job, name, manifest, pool, advance)
+    return manifest
+
+
+def _checked_job(
+    images: Tensor,
+    labels: Tensor,
+    severities: Sequence[int],
+    layout: str,
+    profile: str | None,
+    seed: int,
+    classes: Sequence[str],
+) -> _Job:
+    if images.dtype != torch.uint8 or images.dim() != 4 or images.shape[1] != 3 or len(images) != len(labels):
+        raise UserError(
+            f"A benchmark is made of uint8 images (N,3,H,W) and N labels, not of {images.dtype} "
+            f"{tuple(images.shape)} and {len(labels)}."
+        )
+    if not len(images):
+        raise UserError("There are no images to corrupt.")
+    if layout not in (NPY, FOLDERS):
+        raise unknown_name("layout", layout, (NPY, FOLDERS))
+    if not severities or any(severity not in SEVERITIES for severity in severities):
+        raise UserError(f"Severities are whole numbers from 1 to 5, not {list(severities)}.")
+    height, width = images.shape[-2:]
+    corrupt(
+        images[:1], NAMES[0], 0, profile=profile
+    )  # an image or a profile that cannot be: said before any file is made
+    profile = profile or profile_for(height, width)
+    folders = tuple(name.replace("/", "_").replace("\\", "_") for name in classes)
+    return _Job(images, labels, tuple(sorted(set(severities))), layout, profile, seed, folders)
+
+
+def _begin(folder: Path, job: _Job, data: str, names: Sequence[str]) -> dict[str, Any]:
+    """The manifest to go on with: a new one, or that of an earlier call, rid of parts which are not sound.
+
+    It is written before any part, and names all that is wanted, so that nobody takes half a benchmark for a whole one.
+    """
+    settings = {
+        "schema": SCHEMA,
+        "layout": job.layout,
+        "data": data,
+        "images": len(job.images),
+        "image_size": list(job.images.shape[-2:]),
+        "images_sha256": _digest_of_images(job),
+        "profile": job.profile,
+        "seed": job.seed,
+        "severities": list(job.severities),
+        "classes": list(job.classes),
+        "jpeg_quality": JPEG_QUALITY if job.layout == FOLDERS else None,
+        "frost": frost_source(),
+        "dign": __version__,
+    }
+    earlier = read_manifest(folder) or {**settings, "names": [], "parts": {}}
+    for key, value in settings.items():
+        if earlier.get(key) != value:
+            shown = "" if key in ("images_sha256", "classes") else f" ({earlier.get(key)}, not {value})"
+            raise UserError(f"{folder} holds a benchmark with another {key}{shown}: choose another folder.")
+    wanted = [name for name in NAMES if name in names or name in earlier.get("names", ())]
+    sound = {part: entry for part, entry in earlier["parts"].items() if _is_sound(folder / part, entry)}
+    manifest = {**settings, "names": wanted, "parts": sound}
+    write_manifest(folder, manifest)
+    return manifest
+
+
+def _refuse_others(folder: Path) -> None:
+    """A published benchmark has no manifest, and is not ours to write over."""
+    for part in (LABELS, *NAMES, *(part_name(NPY, name) for name in NAMES)):
+        if (folder / part).exists():
+            raise UserError(f"{folder} holds {part} that dign did not make: choose another folder.")
+
+
+def _digest_of_images(job: _Job) -> str:
+    total = hashlib.sha256(job.labels.to("cpu", torch.int64).numpy().tobytes())
+    for start in range(0, len(job.images), 1000):
+        total.update(job.images[start : start + 1000].cpu().contiguous().numpy().data)
+    return total.hexdigest()
+
+
+def _is_sound(path: Path, entry: dict[str, str]) -> bool:
+    return path.exists() and digest(path) == entry["sha256"]
+
+
+@contextmanager
+def _pool(workers: int | None) -> Iterator[ThreadPoolExecutor]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+            yield pool
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _corrupted(job: _Job, name: str, severity: int, pool: ThreadPoolExecutor) -> Iterator[np.ndarray]:
+    """All images at one severity (n,H,W,3), batch by batch and in order; only a few batches exist at a time."""
+    size = max(1, _TASK_VALUES // job.images[0].numel())
+
+    def make(start: int) -> np.ndarray:
+        batch = job.images[start : start + size].contiguous()
+        made = corrupt(batch, name, severity, profile=job.profile, seed=job.seed, first=start)
+        return made.permute(0, 2, 3, 1).contiguous().cpu().numpy()
+
+    pending: deque[Future[np.ndarray]] = deque()
+    try:
+        for start in range(0, len(job.images), size):
+            pending.append(pool.submit(make, start))
+            if len(pending) > _AHEAD:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        for task in pending:
+            task.cancel()
+
+
+def _write_labels(folder: Path, job: _Job, manifest: dict[str, Any]) -> None:
+    labels = job.labels.to("cpu", torch.int64).numpy()
+    with replacing(folder / LABELS) as partial, open(partial, "wb") as file:
+        np.save(file, np.tile(labels, len(job.severities)))
+    _record(folder, manifest, LABELS, digest(folder / LABELS))
+
+
+def _write_array(
+    folder: Path,
+    job: _Job,
+    name: str,
+    manifest: dict[str, Any],
+    pool: ThreadPoolExecutor,
+    advance: Callable[[int], None],
+) -> None:
+    part = part_name(NPY, name)
+    if part in manifest["parts"]:
+        return advance(len(job.severities) * len(job.images))
+    checksum = hashlib.sha256()
+
+    def write(file: BinaryIO, data: bytes | memoryview) -> None:
+        checksum.update(data)
+        file.write(data)
+
+    with replacing(folder / part) as partial, open(partial, "wb") as file:
+        write(file, _npy_header((len(job.severities) * len(job.images), *job.images.shape[-2:], 3)))
+        for severity in job.severities:
+            for batch in _corrupted(job, name, severity, pool):
+                write(file, batch.data)
+                advance(len(batch))
+    _record(folder, manifest, part, checksum.hexdigest())
+
+
+def _npy_header(shape: tuple[int, ...]) -> bytes:
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": shape})
+    return header.getvalue()
+
+
+def _write_folders(
+    folder: Path,
+    job: _Job,
+    name: str,
+    manifest: dict[str, Any],
+    pool: ThreadPoolExecutor,
+    advance: Callable[[int], None],
+) -> None:
+    for severity in job.severities:
+        part = part_name(FOLDERS, name, severity)
+        if part in manifest["parts"]:
+            advance(len(job.images))
+            continue
+        partial = folder / name / f".{severity}.partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        try:
+            _write_pictures(partial, job, _corrupted(job, name, severity, pool), pool, advance)
+            shutil.rmtree(folder / part, ignore_errors=True)
+            partial.rename(folder / part)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        _record(folder, manifest, part, digest(folder / part))
+
+
+def _write_pictures(
+    folder: Path, job: _Job, batches: Iterator[np.ndarray], pool: ThreadPoolExecutor, advance: Callable[[int], None]
+) -> None:
+    for class_name in job.classes:
+        (folder / class_name).mkdir(parents=True)
+    start = 0
+    for batch in batches:
+        list(pool.map(lambda item: _save_jpeg(*item), _places(folder, job, start, batch)))
+        start += len(batch)
+        advance(len(batch))
+
+
+def _places(folder: Path, job: _Job, start: int, batch: np.ndarray) -> Iterator[tuple[Path, np.ndarray]]:
+    digits = len(str(len(job.images) - 1))
+    for number, image in enumerate(batch, start):
+        yield folder / job.classes[int(job.labels[number])] / f"{number:0{digits}d}.JPEG", image
+
+
+def _save_jpeg(path: Path, image: np.ndarray) -> None:
+    from PIL import Image
+
+    Image.fromarray(image).save(path, "JPEG", quality=JPEG_QUALITY, optimize=True)
+
+
+def _record(folder: Path, manifest: dict[str, Any], part: str, sha256: str) -> None:
+    """Parts are listed in the order of their names, whatever order they were made in."""
+    manifest["parts"] = dict(sorted({**manifest["parts"], part: {"sha256": sha256}}.items()))
+    write_manifest(folder, manifest)

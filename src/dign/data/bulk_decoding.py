@@ -1,0 +1,67 @@
+"""Many image files into a store: in parallel, in order, with progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dign.core.errors import UserError
+from dign.core.progress import Report
+from dign.data.cache import StoreWriter
+from dign.data.decoding import decode, in_parallel, printable
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image file still to be decoded: its path or its contents, and the class it belongs to."""
+
+    name: str
+    file: bytes | Path
+    label: int
+
+
+def unreadable(picture: Picture, error: UserError) -> UserError:
+    return UserError(f"The image {printable(picture.name)} cannot be read ({error}): mend it or remove it.")
+
+
+def each(work: Callable[[Picture], object], pictures: Sequence[Picture]) -> Iterator[object]:
+    """work(picture) for all of them in parallel; a failure names the file."""
+
+    def attempt(picture: Picture) -> object:
+        try:
+            return work(picture)
+        except UserError as error:
+            raise unreadable(picture, error) from error
+
+    return in_parallel(attempt, pictures)
+
+
+def write_pictures(
+    writer: StoreWriter,
+    splits: dict[str, Sequence[Picture]],
+    image_size: tuple[int, int],
+    resize_to: int | None,
+    report: Report,
+) -> None:
+    """Decode every picture of every split into the store, resized to `resize_to` squares where that is given."""
+    total, done = sum(map(len, splits.values())), 0
+
+    def decoded(pictures: Sequence[Picture]) -> Iterator[np.ndarray]:
+        nonlocal done
+        for picture, pixels in zip(pictures, each(lambda one: decode(one.file, resize_to), pictures), strict=True):
+            if pixels.shape[1:] != image_size:
+                raise unreadable(picture, UserError(f"it is {_size(pixels.shape[1:])}, not {_size(image_size)}"))
+            done += 1
+            report("Decoding images", done, total)
+            yield pixels
+
+    for name, pictures in splits.items():
+        labels = np.array([picture.label for picture in pictures], dtype=np.int64)
+        writer.write_split(name, decoded(pictures), labels, image_size)
+
+
+def _size(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape))

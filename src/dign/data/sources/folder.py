@@ -1,0 +1,228 @@
+"""A person's own images: one folder per class, decoded once into the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from dign.core.errors import UserError, to_type
+from dign.core.progress import Report
+from dign.data.bulk_decoding import Picture, each, write_pictures
+from dign.data.cache import clear_disk_errors, new_store, open_store
+from dign.data.cache_lock import locked
+from dign.data.cached_source import remove_others
+from dign.data.dataset import Check, Official
+from dign.data.decoding import common_size, printable, upright_size
+from dign.data.names import FOLDER_PREFIX
+from dign.data.splits import stratified
+
+EXTENSIONS = tuple(
+    f".{name}"
+    for names in ("jpg jpeg jpe jfif mpo", "png bmp gif webp avif", "tif tiff jp2", "ppm pgm pbm pnm")
+    for name in names.split()
+)
+FOREIGN = (".heic", ".heif", ".jxl", ".psd", ".svg", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".rw2")
+"""Pictures that cannot be decoded: to pass them over would leave out half of a telephone's photographs unsaid."""
+TEST_FRACTION = 0.2
+DECODING = 2
+"""Counts up whenever decoding changes, so that a cache made the old way is not taken for one made the new way."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a folder holds: class names, and the image files of every split in order."""
+
+    classes: tuple[str, ...]
+    splits: dict[str, list[Picture]]
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Images in `path`: train/ with test/ or val/ (with both, val/ is the validation split), each with one folder per
+    class; or folders of classes alone, of which a fifth of every class, drawn once and for all, is the test split.
+    """
+
+    path: str
+
+    def read(self, root: Path, size: int | None, report: Report) -> Official:
+        folder = self._folder()
+        layout = scan(folder)
+        prefix = f"{self._prefix(folder)}-{f'{size}px' if size else 'native'}"
+        target = root / f"{prefix}-{fingerprint(folder, layout)}"
+        store = open_store(target)
+        if store is None:
+            with clear_disk_errors(root), locked(root / prefix, report):
+                if open_store(target) is None:
+                    _build(folder, layout, size, target, report)
+                    remove_others(target, f"{prefix}-")
+            store = open_store(target)
+        return store.official()
+
+    def fetch(self, root: Path, report: Report, origin: Path | None = None) -> str:
+        if origin is not None:
+            raise UserError("A folder of images is used where it is: leave --from out.")
+        folder = self._folder()
+        scan(folder)
+        for path in root.glob(f"{self._prefix(folder)}-*"):
+            if not _is_sound(path, report):
+                shutil.rmtree(path)
+        return f"{folder} needs no fetching: its images are decoded into {root} when they are first used."
+
+    def verify(self, root: Path, report: Report) -> list[Check]:
+        """The checksums of everything that was decoded from this folder."""
+        folder = self._folder()
+        current = fingerprint(folder, scan(folder))
+        checks = []
+        for path in sorted(root.glob(f"{self._prefix(folder)}-*-{current}")):
+            store = open_store(path)
+            for check in store.verify(report) if store else ():
+                checks.append(Check(f"{check.what} ({path.name})", check.good, check.against))
+        if not checks:
+            name = to_type(f"folder:{self.path}")
+            raise UserError(f"Nothing of {folder} as it is now was decoded yet: run `dign data show {name}`.")
+        return checks
+
+    def _folder(self) -> Path:
+        folder = Path(self.path).expanduser()
+        if not self.path or not folder.is_dir():
+            raise UserError(f"There is no folder '{printable(self.path)}': give an existing one after 'folder:'.")
+        return folder.resolve()
+
+    def _prefix(self, folder: Path) -> str:
+        """A name for the cache: readable, and one for each place on disk."""
+        readable = re.sub(r"[^A-Za-z0-9]+", "-", folder.name).strip("-")[:40]
+        return f"folder-{readable}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]}"
+
+
+def _is_sound(path: Path, report: Report) -> bool:
+    try:
+        store = open_store(path)
+        return store is not None and all(check.good for check in store.verify(report))
+    except UserError:
+        return False
+
+
+def scan(folder: Path) -> Layout:
+    """Find the splits, the classes and the image files, without opening any of them."""
+    if not _has_splits(folder):
+        classes = _classes(folder)
+        return Layout(classes, _divide(_pictures(folder, folder, classes)))
+    places = {"train": folder / "train"}
+    given = [name for name in ("test", "val") if (folder / name).is_dir()]
+    if not given:
+        raise UserError(
+            f"{folder} has train/ but neither test/ nor val/: add one, or give {folder / 'train'} to split."
+        )
+    if len(given) == 2:
+        places["validation"] = folder / "val"
+    places["test"] = folder / given[0]
+    classes = _classes(places["train"])
+    return Layout(classes, {name: _pictures(place, folder, classes) for name, place in places.items()})
+
+
+def fingerprint(folder: Path, layout: Layout) -> str:
+    """Changes when any file's name, size or time of change does."""
+    sha = hashlib.sha256(f"{DECODING}".encode())
+    for split, pictures in layout.splits.items():
+        for picture in pictures:
+            state = _state(picture.file)
+            place = os.fsencode(os.path.relpath(picture.file, folder))
+            sha.update(b"%s\0%s\0%d\0%d\0" % (split.encode(), place, state.st_size, state.st_mtime_ns))
+    return sha.hexdigest()[:16]
+
+
+def _state(file: Path) -> os.stat_result:
+    try:
+        return os.stat(file)
+    except OSError as error:
+        raise UserError(
+            f"The image {printable(file)} cannot be read ({error.strerror}): mend it or remove it."
+        ) from error
+
+
+def _classes(place: Path) -> tuple[str, ...]:
+    classes = tuple(sorted(entry.name for entry in os.scandir(place) if _is_class(entry)))
+    if len(classes) < 2:
+        raise UserError(f"{place} must hold at least two folders, one for each class; it holds {len(classes)}.")
+    return classes
+
+
+def has_own_test_split(name: str) -> bool:
+    """Whether the data set called `name` keeps its test images apart, so that none of them is ever a training image."""
+    return not name.startswith(FOLDER_PREFIX) or _has_splits(Path(name.removeprefix(FOLDER_PREFIX)).expanduser())
+
+
+def _has_splits(folder: Path) -> bool:
+    """Whether there are classes in train/; where that holds pictures alone it is a class itself."""
+    return (folder / "train").is_dir() and any(map(_is_class, os.scandir(folder / "train")))
+
+
+def _is_class(entry: os.DirEntry) -> bool:
+    return entry.is_dir() and not entry.name.startswith(".")
+
+
+def _pictures(place: Path, folder: Path, classes: Sequence[str]) -> list[Picture]:
+    strange = sorted({entry.name for entry in os.scandir(place) if _is_class(entry)} - set(classes))
+    if strange:
+        raise UserError(f"{place / printable(strange[0])} is a class that the training images do not have.")
+    found = []
+    for label, name in enumerate(classes):
+        if not (place / name).is_dir():
+            continue  # a test split need not hold every class
+        members = [Picture(str(path), path, label) for path in pictures_in(place / name)]
+        if not members:
+            raise UserError(f"The class folder {place / printable(name)} holds no images: fill it or remove it.")
+        found += members
+    if not found:
+        raise UserError(f"{place} holds no images.")
+    return found
+
+
+def pictures_in(place: Path) -> Iterator[Path]:
+    """The image files in a folder and below it, without hidden ones, in the order of their names."""
+    for parent, folders, files in os.walk(place):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            extension = os.path.splitext(name)[1].lower()
+            if extension in FOREIGN and not name.startswith("."):
+                what = printable(Path(parent, name))
+                raise UserError(f"{what} cannot be decoded: convert {extension} files to JPEG, or move them elsewhere.")
+            if extension in EXTENSIONS and not name.startswith("."):
+                yield Path(parent, name)
+
+
+def _divide(pictures: list[Picture]) -> dict[str, list[Picture]]:
+    labels = torch.tensor([picture.label for picture in pictures])
+    kept, cut = stratified(labels, TEST_FRACTION, seed=0, purpose="test split")
+    return {"train": [pictures[index] for index in kept], "test": [pictures[index] for index in cut]}
+
+
+def _build(folder: Path, layout: Layout, size: int | None, target: Path, report: Report) -> None:
+    image_size = (size, size) if size else _one_size(folder, layout, report)
+    classes = map(printable, layout.classes)
+    with new_store(target, name=f"folder:{folder}", classes=classes, origin=printable(folder)) as writer:
+        write_pictures(writer, layout.splits, image_size, size, report)
+
+
+def _one_size(folder: Path, layout: Layout, report: Report) -> tuple[int, int]:
+    """The size that all images have, read from their headers."""
+    pictures = [picture for split in layout.splits.values() for picture in split]
+    sizes = []
+    for size in each(lambda picture: upright_size(picture.file), pictures):
+        sizes.append(size)
+        report("Looking at image sizes", len(sizes), len(pictures))
+    common = common_size(sizes)
+    if common is None:
+        low, high = min(sizes), max(sizes)
+        raise UserError(
+            f"The images in {folder} have different sizes (from {low[0]}x{low[1]} to {high[0]}x{high[1]}, "
+            "height x width): choose one with --size, for example --size 64."
+        )
+    return common

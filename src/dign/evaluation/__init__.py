@@ -1,0 +1,1 @@
+"""Measuring a model, clean and under corruptions, and the results file."""

@@ -1,0 +1,119 @@
+"""The `[evaluate]` table of a grid file: how every run is measured once it is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from dign.core.errors import UserError, unknown_name
+from dign.corruptions.benchmark.read import check_holds, names_in, severities_in
+from dign.corruptions.settings import PROFILES, profile_for
+from dign.evaluation.conditions import parse_severities
+from dign.runs.config import check, coerce
+
+SPLITS = ("test", "validation", "train")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """The options of `dign evaluate`, checked."""
+
+    only: tuple[str, ...] = ()
+    severity: tuple[int, ...] = (1, 2, 3, 4, 5)
+    profile: str | None = None
+    benchmark: str | None = None
+    split: str = "test"
+    seed: int = 0
+    batch_size: int = 500
+    temperature: bool = False
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> Evaluation:
+        """From a TOML table: `only` may be one name, `severity` 3, "1-5" or [1, 3, 5]."""
+        known = [spec.name for spec in fields(cls)]
+        for key in values:
+            if key not in known:
+                raise unknown_name("key in [evaluate]", key, known)
+        given = dict(values)
+        only = given.get("only", [])
+        if not isinstance(only, str | list):
+            raise UserError(f"only must be a name or a list of names, not {only!r}.")
+        given["only"] = (only,) if isinstance(only, str) else coerce(only, tuple[str, ...], "only")
+        if "severity" in given:
+            given["severity"] = _severities(given["severity"])
+        if given.get("benchmark") is not None:
+            given["benchmark"] = str(Path(coerce(given["benchmark"], str, "benchmark")).expanduser().resolve())
+            if "severity" not in given:
+                with suppress(UserError):  # told by `check_benchmark`, if there is anything left to measure
+                    given["severity"] = severities_in(given["benchmark"])
+        return cls(**given)
+
+    def __post_init__(self) -> None:
+        from dign.evaluation.evaluate import chosen_corruptions
+
+        chosen_corruptions(self.only)
+        kinds = {"profile": str | None, "split": str, "seed": int, "batch_size": int, "temperature": bool}
+        for name, kind in kinds.items():
+            object.__setattr__(self, name, coerce(getattr(self, name), kind, name))
+        check("split", self.split, SPLITS, None)
+        if self.profile is not None:
+            check("profile", self.profile, PROFILES, None)
+        check("seed", self.seed, None, 0)
+        check("batch_size", self.batch_size, None, 1)
+        if self.benchmark and self.split != "test":
+            raise UserError("benchmark holds corrupted test images: drop split, or drop benchmark.")
+        if self.benchmark and (self.profile or self.seed):
+            raise UserError("benchmark holds images that are made already: drop profile and seed.")
+        if self.temperature and self.split == "validation":
+            raise UserError("The temperature is fitted on the validation split: evaluate another one, or drop it.")
+
+    @property
+    def corruptions(self) -> tuple[str, ...]:
+        from dign.evaluation.evaluate import chosen_corruptions
+
+        return chosen_corruptions(self.only)
+
+    def check_benchmark(self) -> None:
+        """Whether the benchmark's folder holds what is wanted, as far as can be seen before there is a model."""
+        if self.benchmark:
+            check_holds(self.benchmark, self.corruptions if self.only else None, self.severity)
+
+    def describes(self, results: Mapping[str, Any]) -> bool:
+        """Whether a results file was made under these conditions."""
+        try:
+            how, table = results["evaluation"], results["corruptions"]
+            found = {name: {int(severity) for severity in part["severities"]} for name, part in table.items()}
+            benchmark = Path(self.benchmark).name if self.benchmark else None
+            if how["split"] != self.split or how["benchmark"] != benchmark:
+                return False
+            if self.temperature and not results.get("temperature"):
+                return False
+            if benchmark is None and (how["seed"], how["profile"]) != (self.seed, self._profile_of(how)):
+                return False
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return False
+        wanted = self.corruptions
+        if self.benchmark and not self.only:
+            try:
+                wanted = names_in(self.benchmark)
+            except UserError:  # the folder is gone: whatever was measured then was what it held
+                wanted = tuple(found)
+        return bool(found) and found == {name: set(self.severity) for name in wanted}
+
+    def _profile_of(self, how: Mapping[str, Any]) -> str:
+        """The severity table for the images of a results file."""
+        size = how.get("image_size")
+        return self.profile or (profile_for(*size) if size else how["profile"])
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _severities(value: Any) -> tuple[int, ...]:
+    words = value if isinstance(value, list | tuple) else [value]
+    if any(isinstance(word, bool) or not isinstance(word, int | str) for word in words):
+        raise UserError(f'severity must be 3, "1-5" or [1, 3, 5], not {value!r}.')
+    return parse_severities(",".join(map(str, words)))

@@ -1,0 +1,83 @@
+"""Methods from names and settings, as they stand in a configuration."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import reduce
+from operator import add
+from typing import Any, get_type_hints
+
+from dign.core.errors import UserError, unknown_name
+from dign.methods import METHODS
+from dign.methods.base import Method
+from dign.runs.config import check_tables, coerce
+
+
+def make_method(
+    names: str,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    data: str = "",
+    label_smoothing: float = 0.0,
+) -> Method:
+    """The method, or the sum of methods, that `names` says ("dign+augmix").
+
+    `settings` gives parameters by method name; those of methods not asked for are left aside, so that one file can
+    serve several methods. What the parts of a sum have to agree in (`together`) need be said of one of them only. What
+    is not set has its published value for `data`, or else its default.
+
+    >>> make_method("dign", {"dign": {"weight": 1}}, data="tiny-imagenet")  # doctest: +ELLIPSIS
+    DiGN(... sigma_max=0.6, weight=1.0, samples=3, start=0.0, ramp=0.0)
+    """
+    wanted = [name.strip() for name in names.split("+")]
+    settings = settings or {}
+    check_tables(settings)
+    for name in [*wanted, *settings]:
+        if name not in METHODS:
+            raise unknown_name("method", name, METHODS)
+    common: dict[str, Any] = {"label_smoothing": label_smoothing}
+    shared = [spec.name for spec in fields(Method)]
+    for name in wanted:
+        common |= {key: value for key, value in settings.get(name, {}).items() if key in shared}
+    return reduce(add, [_make_one(name, {**common, **settings.get(name, {})}, data) for name in wanted])
+
+
+def _make_one(name: str, settings: Mapping[str, Any], data: str) -> Method:
+    kind = METHODS[name]
+    hints = get_type_hints(kind)
+    known = [spec.name for spec in fields(kind)]
+    values: dict[str, Any] = dict(kind.published.get(data, {}))
+    for key, value in settings.items():
+        if key not in known:
+            raise unknown_name(f"setting of {name}", key, known)
+        values[key] = coerce(value, hints[key], f"{name}.{key}")
+    if not 0 <= values["label_smoothing"] < 1:
+        raise UserError(f"{name}.label_smoothing must be at least 0 and below 1, not {values['label_smoothing']}.")
+    return kind(**values)
+
+
+def settings_of(method: Method) -> dict[str, dict[str, Any]]:
+    """All settings of a method's parts by name: `make_method(method.key, settings_of(method))` gives it back."""
+    return {part.key: {spec.name: getattr(part, spec.name) for spec in fields(part)} for part in method.parts}
+
+
+def assign_options(names: str, options: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Options such as `sigma_max` or `dign.sigma_max`, sorted to the methods of `names` that they belong to."""
+    wanted = [name.strip() for name in names.split("+") if name.strip() in METHODS]
+    common = {spec.name for spec in fields(Method)}
+    assigned: dict[str, dict[str, str]] = {}
+    for option, value in options.items():
+        owner, _, key = option.rpartition(".")
+        if owner and owner not in wanted:
+            raise UserError(
+                f"--{owner}.{key.replace('_', '-')} is given, but the method is {names}: drop it or add {owner}."
+            )
+        owners = [owner] if owner else [name for name in wanted if key in {spec.name for spec in fields(METHODS[name])}]
+        if len(owners) > 1 and key not in common:
+            choices = " or ".join(f"--{name}.{key.replace('_', '-')}" for name in owners)
+            raise UserError(f"Several of {names} have a setting {key}: say {choices}.")
+        if not owners:
+            known = [spec.name.replace("_", "-") for name in wanted for spec in fields(METHODS[name])]
+            raise unknown_name(f"option or setting of {names}", key.replace("_", "-"), known)
+        for name in owners:
+            assigned.setdefault(name, {})[key] = value
+    return assigned

@@ -1,0 +1,1 @@
+"""Several processes and devices: launching, the team, Fabric, synchronized batch norm."""

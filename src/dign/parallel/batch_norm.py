@@ -1,0 +1,112 @@
+"""Batch norm where several processes share a batch: over the whole of it, or at least with the same statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn
+
+from dign.core.errors import UserError
+from dign.parallel.team import Team
+
+_Norm = nn.modules.batchnorm._BatchNorm
+
+
+class SynchronisedBatchNorm(_Norm):
+    """Batch norm over the shares of all processes, as one process would do it over the whole batch.
+
+    With mean m_i and variance v_i of the i-th of equally large shares: m = mean_i m_i, v = mean_i (v_i + (m_i - m)^2).
+    Gradients flow through both, to all processes. Torch's own SyncBatchNorm does the same on GPUs alone.
+    """
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        pass
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training and self.track_running_stats:
+            return super().forward(x)
+        axes = [axis for axis in range(x.dim()) if axis != 1]
+        variances, means = torch.var_mean(x.float(), dim=axes, correction=0)
+        ranks, rank = distributed.get_world_size(), distributed.get_rank()
+        place = torch.arange(ranks, device=x.device).eq(rank).view(-1, 1, 1)
+        shares = _Sum.apply(place * torch.stack((means, variances)))
+        mean = shares[:, 0].mean(0)
+        variance = (shares[:, 1] + (shares[:, 0] - mean).square()).mean(0)
+        if self.training and self.track_running_stats:
+            self._track(mean.detach(), variance.detach(), ranks * x.numel() // len(mean))
+        return self._normalise(x, mean, variance)
+
+    def _normalise(self, x: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+        scale = (variance + self.eps).rsqrt()
+        scale = scale if self.weight is None else scale * self.weight
+        shift = -mean * scale if self.bias is None else self.bias - mean * scale
+        shape = (1, -1, *[1] * (x.dim() - 2))
+        return torch.addcmul(shift.view(shape), x.float(), scale.view(shape)).to(x.dtype)
+
+    @torch.no_grad()
+    def _track(self, mean: Tensor, variance: Tensor, count: int) -> None:
+        assert self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None
+        self.num_batches_tracked.add_(1)
+        share = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+        self.running_mean.lerp_(mean, share)
+        self.running_var.lerp_(variance * (count / max(count - 1, 1)), share)
+
+
+class _Sum(torch.autograd.Function):
+    """The sum over all processes. Each of their losses depends on each of the summands: so do the gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        total = values.clone(memory_format=torch.contiguous_format)
+        distributed.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return _Sum.forward(ctx, gradient)
+
+
+def synchronise(model: nn.Module, team: Team) -> nn.Module:
+    """The model with its batch norms over all processes; parameters, buffers and their names are the same ones."""
+    if team.count == 1:
+        return model
+    for parent in list(model.modules()):
+        for name, norm in list(parent.named_children()):
+            if isinstance(norm, _Norm):
+                setattr(parent, name, _synchronised(norm))
+    return model
+
+
+def _synchronised(norm: _Norm) -> SynchronisedBatchNorm:
+    if type(norm) not in (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d):
+        raise UserError(
+            f"--sync-batch-norm knows torch's own batch norms, not this model's {type(norm).__name__}: leave it out, "
+            "or choose another model."
+        )
+    made = SynchronisedBatchNorm(norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats)
+    made.__dict__.update(norm.__dict__)  # the same parameters, buffers and mode
+    return made
+
+
+class Statistics:
+    """The running statistics of batch norms that see a share of each batch: one set of them, the mean over processes.
+
+    Without this every process would have its own, and which of them a checkpoint kept would be chance.
+    """
+
+    def __init__(self, model: nn.Module, team: Team) -> None:
+        norms = [norm for norm in model.modules() if getattr(norm, "running_mean", None) is not None]
+        norms = [norm for norm in norms if not isinstance(norm, SynchronisedBatchNorm)] if team.count > 1 else []
+        self._team = team
+        self._tensors = [tensor for norm in norms for tensor in (norm.running_mean, norm.running_var)]
+
+    @torch.no_grad()
+    def share(self) -> None:
+        if not self._tensors:
+            return
+        flat = torch.cat([tensor.flatten() for tensor in self._tensors])
+        distributed.all_reduce(flat)
+        means = flat.div_(self._team.count).split([tensor.numel() for tensor in self._tensors])
+        for tensor, mean in zip(self._tensors, means, strict=True):
+            tensor.copy_(mean.view_as(tensor))

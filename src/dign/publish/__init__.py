@@ -1,0 +1,1 @@
+"""A trained model for others: hub folder, model card, export."""

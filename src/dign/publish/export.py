@@ -1,0 +1,145 @@
+"""A trained model as a file for other runtimes: ONNX, or a `torch.export` program, checked before it is kept."""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dign import __version__
+from dign.core.errors import UserError
+from dign.core.files import replacing
+from dign.corruptions import corrupt
+from dign.methods.base import Method
+from dign.parallel.devices import as_float
+from dign.runs.folder import Run
+
+CHECKED = ("clean", "shot_noise", "defocus_blur", "fog", "jpeg_compression")
+"""Test images as they are, and under one corruption of each family at severity 3."""
+TOLERANCE = 1e-3
+"""Largest difference of a logit that is taken for rounding, in units of the largest logit (at least 1)."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Where the file is, and the largest difference of its logits from PyTorch's, over so many images."""
+
+    path: Path
+    images: int
+    difference: float
+    single_pass: bool
+    """Whether the run's method predicts in another way than the file does, which is one pass (RSE's ensemble)."""
+
+
+def export_run(run: Run, out: Path | str, *, images: int = 32) -> Exported:
+    """Write the model of a finished run to `out`: ONNX for .onnx, a torch.export program for .pt2.
+
+    Input `images` (batch,3,H,W), float32 in [0,1]; output `logits` (batch,C). Normalisation is part of the model and
+    the batch size is free. The file takes its place only if its logits agree with PyTorch's, for `images` test images
+    under each of `CHECKED`, all at once and one by one.
+    """
+    out = Path(out)
+    writers = {".onnx": _write_onnx, ".pt2": _write_program}
+    if out.suffix not in writers:
+        raise UserError(f"{out} does not say what to write: end it in .onnx or .pt2 (a torch.export program).")
+    model, batches = run.model(), list(_check_images(run, images))
+    with replacing(out) as partial, _quietly():
+        logits_of = writers[out.suffix](model, run, partial)
+        difference = _largest_difference(model, logits_of, batches)
+    method = run.method()
+    special = any(type(part).predict is not Method.predict for part in method.parts)
+    return Exported(out, sum(map(len, batches)), difference, single_pass=special)
+
+
+def _check_images(run: Run, count: int) -> Iterator[Tensor]:
+    """Batches of test images in [0,1]."""
+    chosen = run.data().test.images[:count]
+    for name in CHECKED:
+        yield as_float(chosen if name == "clean" else corrupt(chosen, name, 3))
+
+
+def _write_onnx(model: nn.Module, run: Run, path: Path) -> Callable[[Tensor], Tensor]:
+    try:
+        import onnxruntime
+        import onnxscript  # noqa: F401 (torch.onnx needs it)
+    except ImportError as error:
+        raise UserError(f"ONNX needs libraries that cannot be imported ({error}): pip install 'dign[onnx]'.") from error
+    program = torch.onnx.export(
+        model,
+        _example(run),
+        dynamo=True,
+        dynamic_shapes=_free_batch(),
+        input_names=["images"],
+        output_names=["logits"],
+        verbose=False,
+    )
+    assert program is not None  # as it may be without dynamo
+    program.model.metadata_props.update(_metadata(run))
+    program.save(str(path), external_data=False)
+    session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    return lambda images: torch.from_numpy(session.run(["logits"], {"images": images.numpy()})[0])
+
+
+def _write_program(model: nn.Module, run: Run, path: Path) -> Callable[[Tensor], Tensor]:
+    program = torch.export.export(model, _example(run), dynamic_shapes=_free_batch())
+    with open(path, "wb") as file:
+        torch.export.save(program, file, extra_files=_metadata(run))
+    with open(path, "rb") as file:
+        return torch.export.load(file).module()
+
+
+def _example(run: Run) -> tuple[Tensor]:
+    return (torch.rand(2, 3, *run.image_size, generator=torch.Generator().manual_seed(0)),)
+
+
+def _free_batch() -> tuple[dict[int, Any]]:
+    return ({0: torch.export.Dim("batch", min=1)},)
+
+
+def _metadata(run: Run) -> dict[str, str]:
+    """What a user of the file needs to know, as text."""
+    return {
+        "classes": json.dumps(run.classes),
+        "image_size": json.dumps(list(run.image_size)),
+        "input": "RGB images in [0,1], (batch,3,H,W); normalisation is inside",
+        "dign": __version__,
+    }
+
+
+@torch.no_grad()
+def _largest_difference(model: nn.Module, exported: Callable[[Tensor], Tensor], batches: list[Tensor]) -> float:
+    largest = 0.0
+    for images in batches:
+        wanted = model(images)
+        single = torch.cat([exported(image[None]) for image in images[:4]])
+        found = [(exported(images), wanted), (single, wanted[:4])]
+        difference = max(float((logits - like).abs().max()) for logits, like in found)
+        scale = max(1.0, float(wanted.abs().max()))
+        if not difference <= TOLERANCE * scale:
+            raise UserError(
+                f"The exported model gives other logits than PyTorch (by up to {difference:.3g}), so it was not kept: "
+                "please report this with the name of the model."
+            )
+        largest = max(largest, difference)
+    return largest
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without the exporter's remarks about libraries that it could also use."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

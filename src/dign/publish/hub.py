@@ -1,0 +1,133 @@
+"""Hub folders: a trained classifier in Hugging Face's layout (config.json, model.safetensors, README.md)."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import ModelCard, ModelCardData, PyTorchModelHubMixin
+from torch import nn
+
+from dign.core.errors import UserError, reason_of
+from dign.data.names import public_name
+from dign.methods.base import Method
+from dign.methods.factory import make_method, settings_of
+from dign.models import build
+from dign.publish.model_card import card_text, read_results
+from dign.runs.checkpoints import load_weights, save_weights
+from dign.runs.classifier import Classifier
+from dign.runs.folder import Run
+from dign.runs.hub_config import CONFIG, WEIGHTS, read_hub_config
+
+
+class HubModel(nn.Sequential, PyTorchModelHubMixin, library_name="dign"):
+    """A model of dign with what it takes to build it again: `HubModel.from_pretrained(DIR)`, then `model(images)`.
+
+    Its tensors have the names that they have in a run's `model.safetensors`. Weights are read from safetensors alone,
+    whole or not at all.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        classes: list[str],
+        image_size: list[int],
+        mean: list[float],
+        std: list[float],
+        data: str,
+        method: str,
+        settings: dict[str, dict[str, Any]],
+    ) -> None:
+        size = (image_size[0], image_size[1])
+        super().__init__(*build(model, classes=len(classes), image_size=size, mean=mean, std=std).children())
+        self.classes, self.image_size, self.data = classes, size, data
+        self.method_key, self.settings = method, settings
+
+    @property
+    def method(self) -> Method:
+        return make_method(self.method_key, self.settings)
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        save_weights(save_directory / WEIGHTS, self, format="pt")
+
+    @classmethod
+    def _from_pretrained(cls, *, model_id: str, map_location: str = "cpu", **options: Any) -> HubModel:
+        folder = Path(model_id)
+        if not folder.is_dir():
+            folder = _downloaded(model_id, options)
+        model = cls(**read_hub_config(folder))
+        load_weights(folder / WEIGHTS, model)
+        return model.to(map_location).eval()
+
+    def generate_model_card(
+        self, *, results: dict[str, Any] | None = None, license: str | None = None, **kwargs: Any
+    ) -> ModelCard:
+        text = card_text(
+            {"model": self._hub_mixin_config, "method": self.method.title, "settings": self.settings}, results
+        )
+        header = ModelCardData(library_name="dign", license=license, pipeline_tag="image-classification", tags=["dign"])
+        return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{text}")
+
+
+def _downloaded(model_id: str, options: dict[str, Any]) -> Path:
+    """The files of a model on the hub, in its library's cache: the two that are needed and nothing else."""
+    from huggingface_hub import snapshot_download
+
+    known = {key: options[key] for key in ("revision", "cache_dir", "force_download", "token", "local_files_only")}
+    return Path(snapshot_download(model_id, allow_patterns=[CONFIG, WEIGHTS], **known))
+
+
+def save_hub_folder(run: Run, folder: Path | str, *, license: str | None = None, push_to: str | None = None) -> Path:
+    """Write a finished run as a hub folder, whole or not at all; `push_to` names a repository to upload it to.
+
+    `license` is for the card's header: weights belong to whoever trained them, so none is named unasked.
+    """
+    folder = Path(folder)
+    if folder.resolve() == Path.cwd():
+        raise UserError("The current directory cannot be made into a hub folder: name a new one.")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} exists already: choose another folder, or remove it.")
+    model = HubModel(
+        model=run.config.model,
+        classes=run.classes,
+        image_size=list(run.image_size),
+        mean=run.info["mean"],
+        std=run.info["std"],
+        data=public_name(run.config.data),
+        method=run.config.method,
+        settings=settings_of(run.method()),
+    )
+    model.load_state_dict(run.model().state_dict())
+    partial = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        model.save_pretrained(partial, model_card_kwargs={"results": read_results(run.path), "license": license})
+        if folder.exists():
+            folder.rmdir()
+        partial.rename(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    if push_to:
+        _push(folder, push_to)
+    return folder
+
+
+def _push(folder: Path, repository: str) -> None:
+    from huggingface_hub import HfApi
+
+    try:
+        api = HfApi()
+        api.create_repo(repository, exist_ok=True)
+        api.upload_folder(repo_id=repository, folder_path=folder)
+    except Exception as error:  # whatever its library for the network raises: the folder stands
+        reason = reason_of(error)
+        raise UserError(f"{folder} was saved, but not uploaded to {repository}: {reason}") from error
+
+
+def open_hub_folder(folder: Path) -> Classifier:
+    """The classifier in a hub folder, on the CPU in eval mode."""
+    read_hub_config(folder)
+    model = HubModel.from_pretrained(str(folder))
+    return Classifier(folder.resolve().name, model, model.method, list(model.classes), model.image_size)

@@ -1,0 +1,1 @@
+"""What the runs say: grouped, tested for significance, compared with the paper."""

@@ -1,0 +1,206 @@
+"""The report's tables as plain data; `formats` turns them into Markdown, CSV and LaTeX, `page` into HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dign.report.analysis.quantities import (
+    CALIBRATION,
+    CLEAN_ACCURACY,
+    MCA,
+    MCA_N,
+    TEMPERATURE,
+    TEMPERED,
+    Quantity,
+    corruption_accuracy,
+    noise_text,
+    severity_accuracy,
+)
+from dign.report.analysis.study import Group, Statistic, Study
+
+MINUS = "−"
+NOTHING = "–"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number with its spread (None: one seed), or a text."""
+
+    text: str = NOTHING
+    value: float | None = None
+    std: float | None = None
+    count: int = 0
+    best: bool = False
+
+    @property
+    def plain(self) -> str:
+        return self.text if self.std is None else f"{self.text} ± {self.std:.1f}"
+
+
+@dataclass(frozen=True)
+class Column:
+    label: str
+    help: str = ""
+    numeric: bool = True
+    slot: int | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    label: str
+    cells: tuple[Cell, ...]
+    slot: int | None = None
+    help: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """Rows under a common heading (None: no heading)."""
+
+    heading: str | None
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    key: str
+    title: str
+    caption: str
+    corner: str
+    columns: tuple[Column, ...]
+    sections: tuple[Section, ...]
+    wide_labels: bool = False
+    """Row labels are sentences."""
+
+    @property
+    def rows(self) -> list[Row]:
+        return [row for section in self.sections for row in section.rows]
+
+
+def number(value: float) -> str:
+    """One decimal, a real minus sign, and never a negative zero."""
+    text = f"{value:.1f}"
+    return "0.0" if text == "-0.0" else text.replace("-", MINUS)
+
+
+def signed(value: float) -> str:
+    text = number(value)
+    return text if text.startswith(MINUS) or text == "0.0" else f"+{text}"
+
+
+def statistic_cell(statistic: Statistic | None, best: bool = False) -> Cell:
+    if statistic is None:
+        return Cell()
+    std = statistic.std if statistic.count > 1 else None
+    return Cell(number(statistic.mean), statistic.mean, std, statistic.count, best)
+
+
+def best_mean(quantity: Quantity, groups: Iterable[Group]) -> str | None:
+    """The best mean as it is printed: whoever prints the same is best as well. None where nobody competes."""
+    means = [mean for group in groups if (mean := group.mean(quantity)) is not None]
+    if len(means) < 2 or quantity.higher_is_better is None:
+        return None
+    return number(max(means) if quantity.higher_is_better else min(means))
+
+
+def cells(quantity: Quantity, groups: Sequence[Group]) -> tuple[Cell, ...]:
+    """One cell per group, the best of them marked."""
+    best = best_mean(quantity, groups)
+    statistics = [group.statistic(quantity) for group in groups]
+    return tuple(statistic_cell(s, best is not None and s is not None and number(s.mean) == best) for s in statistics)
+
+
+def measured(study: Study, quantities: Iterable[Quantity]) -> list[Quantity]:
+    """Those that at least one run has."""
+    return [q for q in quantities if any(q.read(run) is not None for run in study.runs)]
+
+
+def by_method(study: Study, quantities: Sequence[Quantity], key: str, title: str, caption: str) -> Table:
+    """Methods as rows, quantities as columns, a section per model."""
+    quantities = measured(study, quantities)
+    columns = [Column("Seeds", "Number of runs with different seeds.")]
+    columns += [Column(f"{q.label.removeprefix('Corrupt ')} {q.arrow}", q.help) for q in quantities]
+    sections = []
+    for model in study.models:
+        groups = study.of_model(model)
+        by_quantity = [cells(quantity, groups) for quantity in quantities]
+        rows = []
+        for index, group in enumerate(groups):
+            seeds = Cell(str(len(group.runs)), float(len(group.runs)))
+            rows.append(Row(group.label, (seeds, *(column[index] for column in by_quantity)), group.slot))
+        sections.append(Section(model if len(study.models) > 1 else None, tuple(rows)))
+    return Table(key, title, caption, "Method", tuple(columns), tuple(sections))
+
+
+def by_quantity(
+    study: Study, quantities: Sequence[Quantity], models: Sequence[str], key: str, title: str, caption: str
+) -> Table:
+    """Quantities as rows, methods as columns, a section per model: the layout of the paper."""
+    labels = {group.label: group for model in models for group in study.of_model(model)}
+    columns = tuple(Column(label, slot=group.slot) for label, group in labels.items())
+    sections = []
+    for model in models:
+        groups = {group.label: group for group in study.of_model(model)}
+        rows = []
+        for quantity in measured(study, quantities):
+            found = dict(zip(groups, cells(quantity, list(groups.values())), strict=True))
+            rows.append(Row(quantity.label, tuple(found.get(label, Cell()) for label in labels), help=quantity.help))
+        sections.append(Section(f"{study.data}, {model}", tuple(rows)))
+    return Table(key, title, caption, "Metric", columns, tuple(sections))
+
+
+SPREAD = "Mean ± population standard deviation over seeds where there are several; best in bold."
+
+
+def summary_table(study: Study) -> Table:
+    """What matters most comes first: a narrow terminal shows only the first columns."""
+    errors = [CALIBRATION["noise", "ece"], CALIBRATION["clean", "ece"]]
+    more = [CALIBRATION["noise", score] for score in ("rmse", "oe", "sharpness")]
+    quantities = [CLEAN_ACCURACY, MCA_N, MCA, *errors, *more]
+    return by_method(study, quantities, "summary", f"Summary, {study.data}", SPREAD)
+
+
+def temperature_table(study: Study) -> Table | None:
+    """Calibration as trained beside calibration after temperature scaling, where that was measured."""
+    if not measured(study, [TEMPERATURE]):
+        return None
+    keys = [(place, score) for place in ("clean", "noise", "all") for score in ("ece", "rmse")]
+    quantities = [TEMPERATURE, *(quantity for key in keys for quantity in (CALIBRATION[key], TEMPERED[key]))]
+    caption = "One temperature per run, fitted on the clean validation images; accuracies stay as they are. " + SPREAD
+    return by_quantity(study, quantities, study.models, "temperature", "After temperature scaling", caption)
+
+
+def corruption_table(study: Study) -> Table:
+    quantities = [CLEAN_ACCURACY, *map(corruption_accuracy, study.corruptions)]
+    caption = f"Accuracy in percent per corruption, mean over its severities. {SPREAD}"
+    return by_quantity(study, quantities, study.models, "corruptions", "Accuracy per corruption", caption)
+
+
+def severity_table(study: Study) -> Table:
+    """Accuracy at each severity, over the noises of mCA-N (over all corruptions where there is no such noise)."""
+    names = study.noises or study.counted or tuple(study.corruptions)
+    label = noise_text(study.noises) if study.noises else "the corruptions"
+    quantities = [severity_accuracy(severity, names, label) for severity in (0, *study.severities)]
+    caption = f"Accuracy in percent at each severity, mean over {label}. {SPREAD}"
+    return by_quantity(study, quantities, study.models, "severities", "Accuracy per severity", caption)
+
+
+def paper_tables(study: Study) -> list[Table]:
+    """Tables 1, 2 and 3 in the layout of the paper, with our numbers; the third needs more corruptions than noise."""
+    noises = [name for name in ("gaussian_noise", *study.noises) if name in study.corruptions]
+    first = [CLEAN_ACCURACY, MCA_N, *map(corruption_accuracy, noises)]
+    scores = ("rmse", "ece", "oe", "sharpness")
+    second = [CALIBRATION[place, score] for place in ("clean", "noise") for score in scores]
+    third = [CLEAN_ACCURACY, MCA_N, MCA, *(CALIBRATION[place, "rmse"] for place in ("clean", "noise", "all"))]
+    tables = [
+        by_quantity(study, first, study.models, "table1", "Table 1: accuracy under noise", f"Accuracy in percent "
+                    f"on clean images and under noise, in the layout of the paper's Table 1. {SPREAD}"),
+        by_quantity(study, second, study.models, "table2", "Table 2: calibration under noise", "Calibration errors "
+                    "(RMSE, ECE, OE, in percent) and sharpness (SH) on clean images and pooled over noise, in the "
+                    f"layout of the paper's Table 2. {SPREAD}"),
+        by_quantity(study, third, study.models, "table3", "Table 3: noise and all corruptions", "Accuracy and RMS "
+                    "calibration error under noise and under all corruptions, in the layout of the paper's "
+                    f"Table 3. {SPREAD}"),
+    ]  # fmt: skip
+    return tables if measured(study, [MCA]) else tables[:2]

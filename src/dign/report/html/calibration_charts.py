@@ -1,0 +1,117 @@
+"""Reliability diagrams with confidence histograms, and accuracy against calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dign.metrics import Calibration
+from dign.report.analysis.tables import number
+from dign.report.html.charts import Axes, marker, number_ticks, svg, tip_text
+from dign.report.html.markup import Html, tag
+
+TENTHS = tuple((value / 4, f"{25 * value}") for value in range(5))
+
+
+def reliability_diagram(title: str, calibration: Calibration, slot: int) -> Html:
+    """Accuracy per confidence bin against the diagonal of perfect calibration, above the histogram of confidences."""
+    width, height, histogram = 260.0, 300.0, 62.0
+    upper = Axes(width, height - histogram, (0, 1), (0, 1), (8, 10, 8, 40), y_ticks=TENTHS, y_label="Accuracy, %")
+    lower = Axes(width, height, (0, 1), (0, 1), (height - histogram, 10, 34, 40), x_ticks=TENTHS,
+                 x_label="Confidence, %")  # fmt: skip
+    bins = calibration.reliability()
+    total = sum(bins["count"])
+    largest = max(bins["count"])
+    bars, hits = [], []
+    for index, (count, confidence, accuracy) in enumerate(zip(*bins.values(), strict=True)):
+        if count == 0:
+            continue
+        low, high = index / calibration.bins, (index + 1) / calibration.bins
+        left, bar = upper.x(low) + 0.7, upper.x(high) - upper.x(low) - 1.4
+        bars += _bin_bars(upper, lower, left, bar, accuracy, confidence, count / largest, faint=count < 0.005 * total)
+        lines = [
+            (None, f"Confidence {100 * low:.0f}–{100 * high:.0f} %", ""),
+            (slot, "Accuracy", f"{number(100 * accuracy)} %"),
+            (None, "Mean confidence", f"{number(100 * confidence)} %"),
+            (None, "Predictions", f"{count} ({number(100 * count / total)} %)"),
+        ]
+        hits.append(tag("rect", class_="hit", x=left, y=8, width=bar, height=height - 42, data_tip=tip_text(lines)))
+    diagonal = tag("line", class_="diagonal", x1=upper.x(0), y1=upper.y(0), x2=upper.x(1), y2=upper.y(1))
+    marks = tag("g", bars, class_=f"s{slot}")
+    return svg(width, height, title, upper.frame(), lower.frame(), marks, diagonal, hits)
+
+
+def _bin_bars(
+    upper: Axes, lower: Axes, left: float, width: float, accuracy: float, confidence: float, share: float, faint: bool
+) -> list[Html]:
+    """The bar of accuracy, a line at the mean confidence with the gap to it, and the bar of the histogram."""
+    top, mean = upper.y(accuracy), upper.y(confidence)
+    parts = [tag("rect", class_="bar", x=left, y=top, width=width, height=upper.y(0) - top)]
+    if mean < top:
+        parts.append(tag("rect", class_="gap", x=left, y=mean, width=width, height=top - mean))
+    parts.append(tag("line", class_="mean", x1=left, x2=left + width, y1=mean, y2=mean))
+    histogram = tag("rect", class_="bar", x=left, y=lower.y(share), width=width, height=lower.y(0) - lower.y(share))
+    return [tag("g", parts, class_="faint" if faint else None), histogram]
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A method in the scatter: its mean and its single runs."""
+
+    label: str
+    slot: int
+    x: float
+    y: float
+    runs: Sequence[tuple[float, float]]
+
+
+def scatter(title: str, spots: Sequence[Spot], x_label: str, y_label: str) -> Html:
+    """Each method's mean as a large mark, its seeds as small ones; labels go where there is room."""
+    width, height = 560.0, 380.0
+    x_range = _padded([x for spot in spots for x, _ in [*spot.runs, (spot.x, spot.y)]], upper=100.0)
+    y_range = (0.0, _padded([y for spot in spots for _, y in [*spot.runs, (spot.x, spot.y)]])[1])
+    axes = Axes(width, height, x_range, y_range, (14, 20, 40, 48), number_ticks(*x_range, 6), number_ticks(*y_range),
+                x_label, y_label)  # fmt: skip
+    marks = []
+    for spot in spots:
+        small = [tag("circle", class_="small", cx=axes.x(x), cy=axes.y(y), r=2.5) for x, y in spot.runs]
+        marks.append(tag("g", small if len(small) > 1 else [], marker(spot.slot, axes.x(spot.x), axes.y(spot.y), 6),
+                         class_=f"s{spot.slot}"))  # fmt: skip
+    hits = [_spot_hit(axes, spot, x_label, y_label) for spot in spots]
+    return svg(width, height, title, axes.frame(), marks, _spot_labels(axes, spots), hits)
+
+
+def _spot_hit(axes: Axes, spot: Spot, x_label: str, y_label: str) -> Html:
+    names = [label.partition(" (")[0] for label in (x_label, y_label)]
+    lines = [(spot.slot, spot.label, ""), (None, names[0], number(spot.x)), (None, names[1], number(spot.y))]
+    return tag("circle", class_=f"hit s{spot.slot}", cx=axes.x(spot.x), cy=axes.y(spot.y), r=13,
+               data_tip=tip_text(lines))  # fmt: skip
+
+
+def _spot_labels(axes: Axes, spots: Sequence[Spot]) -> list[Html]:
+    taken = [(axes.x(s.x) - 7, axes.y(s.y) - 7, axes.x(s.x) + 7, axes.y(s.y) + 7) for s in spots]
+    labels = []
+    for spot in spots:
+        x, y, length = axes.x(spot.x), axes.y(spot.y), 6.9 * len(spot.label)
+        places = [(x + 11, y + 4), (x - 11 - length, y + 4), (x - length / 2, y - 12), (x - length / 2, y + 20)]
+        places += [(x + 8, y - 10), (x + 8, y + 17), (x - 8 - length, y - 10), (x - 8 - length, y + 17)]
+        best = min(places, key=lambda place: _crowding(axes, place, length, taken))
+        taken.append((best[0], best[1] - 10, best[0] + length, best[1] + 3))
+        labels.append(tag("text", spot.label, class_=f"s{spot.slot} end", x=best[0], y=best[1]))
+    return labels
+
+
+def _crowding(axes: Axes, place: tuple[float, float], length: float, taken: Sequence[tuple]) -> float:
+    """How much a label at this place covers others or leaves the plot."""
+    left, top, right, bottom = place[0], place[1] - 10, place[0] + length, place[1] + 3
+    over = sum(
+        max(0.0, min(right, x1) - max(left, x0)) * max(0.0, min(bottom, y1) - max(top, y0)) for x0, y0, x1, y1 in taken
+    )
+    outside = max(0.0, axes.margin[3] - left) + max(0.0, right - axes.width) + max(0.0, bottom - axes.height + 40)
+    return over + 100 * (outside + max(0.0, -top))
+
+
+def _padded(values: Sequence[float], upper: float | None = None) -> tuple[float, float]:
+    low, high = min(values), max(values)
+    pad = max(0.12 * (high - low), 1.0)
+    return max(0.0, low - pad), high + pad if upper is None else min(high + pad, upper)

@@ -1,0 +1,1 @@
+"""What a run is: its configuration, folder, checkpoints, and the trained classifier in it."""

@@ -1,0 +1,126 @@
+"""Weights and training states as safetensors: one file, written atomically, never unpickled."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from dign.core.errors import UserError
+from dign.core.files import replacing
+
+
+def save_weights(path: Path, model: nn.Module, **metadata: object) -> None:
+    """Write a model's parameters and buffers."""
+    _save(path, dict(model.state_dict()), metadata)
+
+
+def load_weights(path: Path, model: nn.Module) -> None:
+    """Read weights into a model, whole or not at all; what does not fit is named."""
+    tensors, _ = _read(path)
+    _check_fit(path, tensors, model.state_dict())
+    model.load_state_dict(tensors)
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """All tensors of a safetensors file by name."""
+    return _read(path)[0]
+
+
+def save_state(
+    path: Path, model: nn.Module, optimizer: Optimizer, pending: dict[str, Tensor], **metadata: object
+) -> None:
+    """Write all that training needs to go on: weights, the optimiser's tensors, where it was, and what it had still to
+    record."""
+    tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    for parameter, state in optimizer.state.items():
+        for key, value in state.items():
+            if isinstance(value, Tensor):
+                tensors[f"optimizer/{names[parameter]}/{key}"] = value
+    tensors |= {f"pending/{name}": tensor for name, tensor in pending.items()}
+    _save(path, tensors, metadata)
+
+
+def load_state(path: Path, model: nn.Module, optimizer: Optimizer) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Read what `save_state` wrote back into place; returns its metadata and what was pending."""
+    tensors, metadata = _read(path)
+    weights = _below("model/", tensors)
+    _check_fit(path, weights, model.state_dict())
+    states = {name: _below(f"optimizer/{name}/", tensors) for name, _ in model.named_parameters()}
+    _check_states(path, states, dict(model.named_parameters()))
+    _check_known(path, tensors, ["model/", "pending/", *(f"optimizer/{name}/" for name in states)])
+    model.load_state_dict(weights)
+    for name, parameter in model.named_parameters():
+        for key, value in states[name].items():
+            like = torch.empty_like(parameter if value.shape == parameter.shape else value, device=parameter.device)
+            optimizer.state[parameter][key] = like.copy_(value)
+    return metadata, _below("pending/", tensors)
+
+
+def _check_states(path: Path, states: dict[str, dict[str, Tensor]], parameters: dict[str, nn.Parameter]) -> None:
+    """What an optimiser keeps of a parameter is one number or has the parameter's shape."""
+    for name, state in states.items():
+        for key, value in state.items():
+            if value.numel() != 1 and value.shape != parameters[name].shape:
+                raise UserError(
+                    f"{path} belongs to another model: the optimiser's '{key}' of '{name}' has shape "
+                    f"{tuple(value.shape)}, the model wants {tuple(parameters[name].shape)}."
+                )
+            if not bool(value.isfinite().all()):
+                raise UserError(f"{path} is damaged: the optimiser's '{key}' of '{name}' is not finite.")
+
+
+def _check_known(path: Path, tensors: dict[str, Tensor], prefixes: list[str]) -> None:
+    strange = [name for name in tensors if not name.startswith(tuple(prefixes))]
+    if strange:
+        raise UserError(f"{path} belongs to another model: it has '{strange[0]}', which the run lacks.")
+
+
+def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _save(path: Path, tensors: dict[str, Tensor], metadata: dict[str, object]) -> None:
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with replacing(path) as partial:
+        try:
+            save_file(plain, partial, metadata={key: str(value) for key, value in metadata.items()})
+        except SafetensorError as error:  # a full disk comes wrapped up: say it as any other writer would
+            number = re.search(r"os error (\d+)", str(error))
+            if number is None:
+                raise
+            raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except FileNotFoundError as error:
+        raise UserError(f"There is no file {path}.") from error
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} is not a readable safetensors file: {error}.") from error
+
+
+def _check_fit(path: Path, found: dict[str, Tensor], wanted: dict[str, Tensor]) -> None:
+    missing, extra = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
+    if missing or extra:
+        what = f"has no '{missing[0]}'" if missing else f"has '{extra[0]}', which the model lacks"
+        raise UserError(
+            f"{path} belongs to another model: it {what} ({len(missing)} tensors missing, {len(extra)} too many)."
+        )
+    for name, tensor in found.items():
+        if tensor.shape != wanted[name].shape:
+            raise UserError(
+                f"{path} belongs to another model: '{name}' has shape {tuple(tensor.shape)}, "
+                f"the model wants {tuple(wanted[name].shape)}."
+            )
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise UserError(f"{path} is damaged: '{name}' holds values that are not finite.")

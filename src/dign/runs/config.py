@@ -1,0 +1,309 @@
+"""What a run is: a checked dataclass whose fields are at once TOML keys and command-line options.
+
+Nothing here imports torch, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from pathlib import Path
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from dign.core.catalog import METHODS
+from dign.core.errors import UserError, unknown_name
+from dign.core.files import check_depth, is_text, read_limited
+from dign.runs.hub_config import HUB_PREFIX, hub_folder, is_hub_folder, read_hub_config
+
+
+def setting(
+    default: Any, group: str, help: str, *, choices: tuple[str, ...] | None = None, least: float | None = None
+) -> Any:
+    """A field of a configuration, with what its option's help and its check need."""
+    return field(default=default, metadata={"group": group, "help": help, "choices": choices, "least": least})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """One training run. The defaults are the published recipe (`preset = "paper"`)."""
+
+    data: str = setting(MISSING, "What", "digits, cifar10, cifar100, tiny-imagenet, or folder:PATH")
+    method: str = setting("dign", "What", "training method, or a sum of them such as dign+augmix")
+    model: str = setting(
+        "resnet18", "What", "architecture: see `dign list models`; timm:NAME for one of timm's; hub:DIR"
+    )
+    seed: int = setting(0, "What", "seed of everything random in the run", least=0)
+
+    init: str = setting("", "Fine-tuning", "weights to start from: a safetensors file, run, hub folder, or pretrained")
+    freeze: str = setting("", "Fine-tuning", "parts that stay as --init brought them: body, or names as in stem,layer?")
+
+    size: int = setting(0, "Data", "resize images to SIZE x SIZE (0: as they are)", least=0)
+    validation: float = setting(0.1, "Data", "fraction of the training images held out for validation", least=0)
+    validation_seed: int = setting(0, "Data", "seed of that split: the same for runs to be compared", least=0)
+
+    epochs: int = setting(150, "Optimisation", "passes over the training images", least=1)
+    batch_size: int = setting(512, "Optimisation", "images per step; a last partial batch is dropped", least=1)
+    optimizer: str = setting(
+        "sgd",
+        "Optimisation",
+        "SGD with momentum, or orthogonalised momentum for the convolutions: fewer, larger steps",
+        choices=("sgd", "orthogonal"),
+    )
+    lr: float = setting(0.1, "Optimisation", "peak learning rate; with --init a tenth of the preset's", least=0)
+    momentum: float = setting(0.9, "Optimisation", "Nesterov momentum", least=0)
+    weight_decay: float = setting(5e-4, "Optimisation", "weight decay", least=0)
+    schedule: str = setting(
+        "step",
+        "Optimisation",
+        "learning rate over time: x0.1 at each third of the epochs, half a cosine, or up and down linearly",
+        choices=("step", "cosine", "one-cycle", "constant"),
+    )
+    warmup: float = setting(0.2, "Optimisation", "fraction of training that one-cycle spends going up", least=0)
+    small_first: float = setting(
+        0.0, "Optimisation", "fraction of training, from its start, on images of 3/4 the side: half the work", least=0
+    )
+    label_smoothing: float = setting(0.0, "Optimisation", "label smoothing of every cross-entropy", least=0)
+
+    crop: int = setting(4, "Augmentation", "random crop out of this much zero padding, in pixels (0: none)", least=0)
+    flip: bool = setting(True, "Augmentation", "horizontal flips of every second image")
+    alternate: bool = setting(False, "Augmentation", "flip every image in every second epoch, not at random")
+    jitter: float = setting(0.25, "Augmentation", "strength of brightness, contrast and saturation jitter", least=0)
+    rotation: float = setting(2.0, "Augmentation", "largest random rotation, in degrees", least=0)
+
+    keep: str = setting(
+        "last",
+        "Outcome",
+        "weights that the run ends with: the last, or the best on validation",
+        choices=("last", "best"),
+    )
+    validate_every: int = setting(5, "Outcome", "epochs between validations (0: only at the end)", least=0)
+    checkpoint_seconds: float = setting(60.0, "Outcome", "seconds between checkpoints", least=0)
+
+    track: str = setting(
+        "auto",
+        "Outcome",
+        "experiment tracker, offline unless told otherwise; auto: TensorBoard where it is installed",
+        choices=("auto", "none", "tensorboard", "mlflow", "wandb"),
+    )
+
+    device: str = setting("auto", "Machine", "auto, cpu, cuda, cuda:1, ...")
+    precision: str = setting(
+        "auto", "Machine", "float32 or mixed bfloat16; auto: bf16 on a GPU that has it", choices=("auto", "32", "bf16")
+    )
+    devices: int = setting(1, "Machine", "processes on this machine (GPUs or CPUs) that share each batch", least=1)
+    nodes: int = setting(1, "Machine", "machines that share each batch, --devices on each", least=1)
+    sync_batch_norm: bool = setting(False, "Machine", "with several processes: batch norm over the whole batch")
+    compile: bool = setting(False, "Machine", "compile the model with torch.compile")
+    channels_last: bool = setting(True, "Machine", "channels-last memory layout")
+    winograd: bool = setting(True, "Machine", "3x3 convolutions on a CPU by Winograd's algorithm: fewer products")
+
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Settings of the methods by name, as in `[settings.dign]`; checked by the methods themselves."""
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(RunConfig)
+        for spec in fields(self):
+            if spec.name == "settings":
+                continue
+            value = coerce(getattr(self, spec.name), hints[spec.name], spec.name)
+            object.__setattr__(self, spec.name, value)
+            check(spec.name, value, spec.metadata["choices"], spec.metadata["least"])
+            if isinstance(value, int) and abs(value) >= 2**63:
+                raise UserError(f"{spec.name} must be below 2^63, not {value}.")
+            if isinstance(value, str) and not is_text(value):
+                raise UserError(f"{spec.name} {value!a} has bytes that are not UTF-8: rename that file or folder.")
+        if self.freeze and not self.init:
+            raise UserError("freeze keeps weights as init brought them: give init as well.")
+        if self.validation >= 1:
+            raise UserError(f"validation must be a fraction below 1, not {self.validation}.")
+        if not 0 <= self.label_smoothing < 1 or self.momentum >= 1 or self.warmup > 1 or self.small_first > 1:
+            raise UserError("label_smoothing and momentum must be below 1, warmup and small_first at most 1.")
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> RunConfig:
+        """From merged TOML keys and options: `preset` is expanded, unknown keys are refused."""
+        values = dict(values)
+        preset = values.pop("preset", "digits" if values.get("data") == "digits" else "paper")
+        if not isinstance(preset, str) or preset not in PRESETS:
+            raise unknown_name("preset", preset, PRESETS)
+        known = [spec.name for spec in fields(cls)]
+        for key in values:
+            if key in METHODS:
+                raise UserError(f"Settings of {key} belong under [settings.{key}], not under [{key}].")
+            if key not in known:
+                raise unknown_name("setting", key, [*known, "preset"])
+        if "data" not in values:
+            raise UserError("Which data? Name it, as in `dign train cifar10`, or set `data` in the configuration file.")
+        values = _with_model_of_init(values)
+        defaults = dict(PRESETS[preset])
+        if values.get("init"):
+            defaults["lr"] = round(defaults.get("lr", cls.lr) * FINE_TUNING_RATE, 12)
+        settings = _merged(defaults.get("settings", {}), values.get("settings", {}))
+        return cls(**{**defaults, **values, "settings": settings})
+
+    def to_toml(self) -> str:
+        """The resolved configuration; `read_toml` takes it back."""
+        values = asdict(self)
+        tables = values.pop("settings")
+        lines = [f"{key} = {_toml_value(value)}" for key, value in values.items()]
+        for name, table in tables.items():
+            lines += ["", f"[settings.{_toml_value(name)}]"]
+            lines += [f"{key} = {_toml_value(value)}" for key, value in table.items() if value is not None]
+        return "\n".join(lines) + "\n"
+
+
+FINE_TUNING_RATE = 0.1
+"""The share of a preset's learning rate that is the default with `init`: trained weights want smaller steps."""
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "laptop": {
+        "model": "fastnet",
+        "epochs": 10,
+        "batch_size": 256,
+        "lr": 0.05,
+        "schedule": "one-cycle",
+        "crop": 2,
+        "jitter": 0.0,
+        "rotation": 0.0,
+        "validate_every": 1,
+    },
+    "fast": {
+        "model": "fastnet",
+        "epochs": 6,
+        "batch_size": 500,
+        "optimizer": "orthogonal",
+        "lr": 0.24,
+        "momentum": 0.6,
+        "weight_decay": 0.0,
+        "schedule": "one-cycle",
+        "crop": 2,
+        "alternate": True,
+        "jitter": 0.0,
+        "rotation": 0.0,
+        "validate_every": 1,
+        # measured: results/laptop-cifar10
+        "settings": {"dign": {"sigma_max": 0.1, "weight": 1.0, "samples": 1, "ramp": 0.25, "together": False}},
+    },
+    "digits": {
+        "model": "tinynet",
+        "epochs": 30,
+        "batch_size": 64,
+        "lr": 0.1,
+        "schedule": "one-cycle",
+        "crop": 1,
+        "flip": False,
+        "jitter": 0.0,
+        "rotation": 5.0,
+    },
+}
+"""Named starting points: the published recipe, two for a CPU (few images, many images), one for the digits."""
+
+
+def _merged(defaults: dict[str, dict[str, Any]], given: Any) -> Any:
+    """Settings of the methods: a preset's, where `given` says nothing else. What is no table is refused later."""
+    if not isinstance(given, dict):
+        return given
+    tables = {**defaults, **given}
+    both = [name for name in defaults.keys() & given.keys() if isinstance(given[name], dict)]
+    return {**tables, **{name: {**defaults[name], **given[name]} for name in both}}
+
+
+def check_tables(settings: Any) -> None:
+    """Refuse settings of the methods that are no tables."""
+    if not isinstance(settings, Mapping) or not all(isinstance(table, Mapping) for table in settings.values()):
+        raise UserError("settings must hold a table for each method that it names, as in [settings.dign].")
+
+
+def _with_model_of_init(values: dict[str, Any]) -> dict[str, Any]:
+    """`model = "hub:DIR"` is that folder's architecture with `init = DIR`; `init` alone brings its architecture too."""
+    if str(values.get("model", "")).startswith(HUB_PREFIX):
+        values = {"init": values["model"], **values}
+        return {**values, "model": read_hub_config(hub_folder(values["model"]))["model"]}
+    folder = hub_folder(values.get("init") or ".")
+    if not values.get("init") or "model" in values or not folder.is_dir():
+        return values
+    if is_hub_folder(folder):
+        return {**values, "model": read_hub_config(folder)["model"]}
+    if (folder / "config.toml").is_file():
+        return {**values, "model": read_toml(folder / "config.toml").get("model", RunConfig.model)}
+    return values
+
+
+def read_toml(path: Path | str) -> dict[str, Any]:
+    """A configuration file as a mapping; what is wrong with it is said in one sentence."""
+    try:
+        text = read_limited(path, LARGEST_TOML)
+    except OSError as error:
+        raise UserError(f"Cannot read the configuration file {path}: {error.strerror}.") from error
+    except ValueError as error:
+        raise UserError(f"{path} is no configuration file: {error}.") from error
+    return parse_toml(text, str(path))
+
+
+LARGEST_TOML = 2**20
+
+
+def parse_toml(text: str | bytes, what: str) -> dict[str, Any]:
+    """The tables of a TOML text that may be anybody's; `what` names it in the error."""
+    if len(text) > LARGEST_TOML:
+        raise UserError(f"{what} is no configuration: it is larger than 1 MB.")
+    try:
+        tables = tomllib.loads(text.decode() if isinstance(text, bytes) else text)
+        check_depth(tables)
+        _check_numbers(tables)
+        return tables
+    except RecursionError as error:
+        raise UserError(f"{what} is not valid TOML: it is nested too deeply.") from error
+    except ValueError as error:
+        raise UserError(f"{what} is not valid TOML: {error}.") from error
+
+
+def _check_numbers(value: Any) -> None:
+    """TOML has 64-bit whole numbers; longer ones in hexadecimal could not even be shown."""
+    if type(value) is int and abs(value) > 2**64:
+        raise ValueError("it holds a number of absurd length")
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _check_numbers(item)
+
+
+def coerce(value: Any, kind: Any, name: str) -> Any:
+    """`value` as `kind`: numbers and booleans may come as text from the command line, integers stand for floats."""
+    options = [option for option in get_args(kind) if option is not type(None)]
+    if get_origin(kind) in (Union, UnionType):  # X | None
+        return None if value is None or value == "none" else coerce(value, options[0], name)
+    if get_origin(kind) is tuple:
+        items = value.split(",") if isinstance(value, str) else value
+        if not isinstance(items, list | tuple):
+            raise UserError(f"{name} must be a list, not {value!r}.")
+        return tuple(coerce(item, options[0], name) for item in items)
+    words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+    if kind is bool and isinstance(value, str) and value.lower() in words:
+        return words[value.lower()]
+    try:
+        if kind is float and isinstance(value, int | float | str) and not isinstance(value, bool):
+            return float(value)
+        if kind is int and (type(value) is int or isinstance(value, str)):
+            return int(value)
+    except (ValueError, OverflowError):
+        pass
+    if type(value) is kind:
+        return value
+    wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}.get(kind, str(kind))
+    raise UserError(f"{name} must be {wanted}, not {value!r}.")
+
+
+def check(name: str, value: Any, choices: tuple[str, ...] | None, least: float | None) -> None:
+    if choices and value not in choices:
+        raise unknown_name(name, value, choices)
+    if least is not None and not least <= value < float("inf"):
+        raise UserError(f"{name} must be at least {least}, not {value}.")
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(map(_toml_value, value)) + "]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # which TOML wants escaped

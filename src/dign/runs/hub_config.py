@@ -1,0 +1,54 @@
+"""The configuration of a hub folder, read without torch and without trusting it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dign.core.checks import unsound_facts
+from dign.core.errors import UserError
+from dign.core.files import read_json
+
+HUB_PREFIX = "hub:"
+CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+
+
+def hub_folder(where: str | Path) -> Path:
+    """`hub:DIR`, or DIR itself, as a path."""
+    return Path(str(where).removeprefix(HUB_PREFIX))
+
+
+def is_hub_folder(folder: Path) -> bool:
+    return (folder / CONFIG).is_file() and not (folder / "config.toml").is_file()
+
+
+def read_hub_config(folder: Path) -> dict[str, Any]:
+    """What `dign hub save` wrote: model, classes, image_size, mean, std, data, method and its settings."""
+    try:
+        config = read_json(folder / CONFIG)
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{folder} is not a hub folder: its {CONFIG} cannot be read ({error}). `dign hub save` makes one."
+        ) from error
+    if not isinstance(config, dict) or not _sound(config):
+        raise UserError(
+            f"{folder / CONFIG} was not written by dign: it lacks model, classes, image_size, mean, std, data, method "
+            "or settings, or one of them is not what it should be."
+        )
+    return {key: config[key] for key in _KINDS}
+
+
+_KINDS = {
+    "model": str, "classes": list, "image_size": list, "mean": list, "std": list,
+    "data": str, "method": str, "settings": dict,
+}  # fmt: skip
+
+
+def _sound(config: dict[str, Any]) -> bool:
+    if not all(isinstance(config.get(key), kind) for key, kind in _KINDS.items()):
+        return False
+    if config["model"].startswith(HUB_PREFIX) or not all(
+        isinstance(table, dict) for table in config["settings"].values()
+    ):
+        return False
+    return not unsound_facts(config)

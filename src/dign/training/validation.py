@@ -1,0 +1,43 @@
+"""How good a model is while it trains."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from dign.core.seeds import make_generator
+from dign.data.dataset import Split
+from dign.methods.base import Method
+from dign.parallel.devices import as_float
+from dign.parallel.team import ALONE, Team
+
+
+@torch.no_grad()
+def validate(
+    model: nn.Module,
+    method: Method,
+    split: Split,
+    device: torch.device,
+    *,
+    seed: int,
+    batch_size: int = 500,
+    team: Team = ALONE,
+) -> dict[str, float]:
+    """Accuracy in percent and mean log loss of the method's predictions on a split; leaves the model in eval mode.
+
+    A `team` shares out the batches; the sums are made in their order, and come out as those of one process.
+    """
+    model.eval()
+    starts = range(0, len(split), batch_size)
+    sums = torch.zeros(len(starts), 2, device=device, dtype=torch.float64)
+    for number in range(team.rank, len(starts), team.count):
+        part = slice(starts[number], starts[number] + batch_size)
+        x, y = as_float(split.images[part].to(device)), split.labels[part].to(device)
+        probabilities = method.predict(model, x, make_generator(seed, "validation", part.start, device))
+        sums[number, 0] = (probabilities.argmax(1) == y).sum()
+        sums[number, 1] = functional.nll_loss(probabilities.clamp(min=1e-12).log(), y, reduction="sum")
+    correct = loss = 0.0
+    for right, lost in team.sum(sums).tolist():
+        correct, loss = correct + right, loss + lost
+    return {"accuracy": 100 * correct / len(split), "loss": loss / len(split)}

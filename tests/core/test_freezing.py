@@ -1,0 +1,27 @@
+"""A frozen model is in eval mode without gradients, and afterwards it is as it was."""
+
+import pytest
+import torch
+from torch import nn
+
+from dign.core.freezing import frozen
+
+
+def test_everything_comes_back_also_after_an_error() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.BatchNorm1d(2), nn.Dropout()))
+    model[1].eval()
+    model[0].bias.requires_grad_(False)
+    with pytest.raises(RuntimeError, match="inside"), frozen(model):
+        assert not any(module.training for module in model.modules())
+        assert not any(parameter.requires_grad for parameter in model.parameters())
+        raise RuntimeError("inside")
+    assert [module.training for module in model.modules()] == [True, True, False, False, False]
+    assert model[0].weight.requires_grad and not model[0].bias.requires_grad
+
+
+def test_the_gradient_reaches_the_input_alone() -> None:
+    model = nn.Linear(2, 1)
+    x = torch.ones(1, 2, requires_grad=True)
+    with frozen(model):
+        model(x).sum().backward()
+    assert torch.equal(x.grad, model.weight) and model.weight.grad is None

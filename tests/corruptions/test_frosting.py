@@ -1,0 +1,73 @@
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from dign.corruptions import corrupt, frosting
+from dign.corruptions.color import luma
+
+HAVE_PHOTOGRAPHS = frosting.frost_source() == "photographs"
+
+
+def radial_power(grey: np.ndarray) -> np.ndarray:
+    """log10 of the power in five octaves of frequency."""
+    window = np.hanning(grey.shape[0])[:, None] * np.hanning(grey.shape[1])
+    power = np.abs(np.fft.fft2((grey - grey.mean()) * window)) ** 2 / (window**2).sum()
+    frequency = np.hypot(np.fft.fftfreq(grey.shape[0])[:, None], np.fft.fftfreq(grey.shape[1]))
+    edges = 0.5 / 2.0 ** np.arange(5, -1, -1)
+    bands = [(frequency >= low) & (frequency < high) for low, high in itertools.pairwise(edges)]
+    return np.log10([power[band].mean() for band in bands])
+
+
+@pytest.mark.skipif(not HAVE_PHOTOGRAPHS, reason="needs imagecorruptions' photographs")
+def test_procedural_frost_measures_like_the_photographs() -> None:
+    for made, photograph in zip(
+        frosting.frost_pictures("procedural"), frosting.frost_pictures("photographs"), strict=True
+    ):
+        a, b = made.double(), photograph.double()
+        assert a.shape == b.shape
+        assert float((a.mean((1, 2)) - b.mean((1, 2))).abs().max()) < 4
+        assert float((a.std((1, 2)) / b.std((1, 2)) - 1).abs().max()) < 0.2
+        grey_a, grey_b = luma(a[None])[0, 0].numpy(), luma(b[None])[0, 0].numpy()
+        assert np.abs(radial_power(grey_a) - radial_power(grey_b)).max() < 0.2
+        shrunk_a, shrunk_b = grey_a[2::5, 2::5], grey_b[2::5, 2::5]  # as the benchmarks of small images use them
+        assert np.abs(radial_power(shrunk_a) - radial_power(shrunk_b)).max() < 0.5
+
+
+def test_frost_works_without_photographs_and_says_so(monkeypatch, clean) -> None:
+    monkeypatch.setattr(frosting, "_photograph_folder", lambda: None)
+    frosting._picture_table.cache_clear()
+    try:
+        assert frosting.frost_source() == "procedural"
+        made = corrupt(clean, "frost", 3, profile="cifar")
+        assert 20 < float((made.float() - clean.float()).mean()) < 90
+    finally:
+        frosting._picture_table.cache_clear()
+
+
+def test_pieces_come_from_all_five_pictures_and_all_places(monkeypatch) -> None:
+    pictures = tuple(torch.full((3, 60, 80), 50 * number, dtype=torch.uint8) for number in range(5))
+    for picture in pictures:
+        picture[:, :30] += 1
+        picture[:, :, :40] += 2
+    monkeypatch.setattr(frosting, "frost_pictures", lambda: pictures)
+    frosting._picture_table.cache_clear()
+    try:
+        streams = frosting.Streams(0, "pieces", torch.arange(2000))
+        pieces = frosting.random_pieces((3, 8, 8), 1.0, streams)
+    finally:
+        frosting._picture_table.cache_clear()
+    counts = pieces[:, 0, 0, 0].bincount(minlength=204)
+    assert set(counts.nonzero().flatten().tolist()) == {50 * p + corner for p in range(5) for corner in range(4)}
+    assert int(counts.view(-1).sum()) == 2000 and int(counts[counts > 0].min()) > 40
+
+
+def test_shrinking_to_a_fifth_takes_every_fifth_pixel() -> None:
+    picture = torch.randint(0, 256, (3, 100, 60), dtype=torch.uint8, generator=torch.Generator().manual_seed(5))
+    assert torch.equal(frosting._resized(picture, 0.2, 8, 8), picture[:, 2::5, 2::5])
+
+
+def test_pictures_grow_where_the_image_is_larger() -> None:
+    picture = torch.zeros((3, 50, 100), dtype=torch.uint8)
+    assert min(a - b for a, b in zip(frosting._resized(picture, 0.2, 200, 64).shape[1:], (200, 64), strict=True)) >= 0

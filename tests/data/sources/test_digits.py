@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+import dign.data
+import dign.data.sources.digits as module
+from dign.core.errors import UserError
+from dign.core.progress import quiet
+from dign.data.sources.digits import Digits
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return dign.data.load("digits", size=8)
+
+
+def test_the_pixels_are_scikit_learns_scaled_to_bytes(digits):
+    values, labels = load_digits(return_X_y=True)
+    expected = {
+        ((255 - np.floor(row * 255 / 16 + 0.5)).astype(np.uint8).tobytes(), int(y))
+        for row, y in zip(values, labels, strict=True)
+    }
+    found = set()
+    for split in (digits.train, digits.validation, digits.test):
+        assert torch.equal(split.images[:, 0], split.images[:, 1])
+        assert torch.equal(split.images[:, 0], split.images[:, 2])
+        found |= {(image[0].numpy().tobytes(), int(y)) for image, y in zip(split.images, split.labels, strict=True)}
+    assert found == expected
+    assert sum(map(len, (digits.train, digits.validation, digits.test))) == 1797
+
+
+def test_a_fifth_is_for_testing_whatever_validation_takes(digits):
+    other = dign.data.load("digits", size=8, validation=0.3, validation_seed=9)
+    assert torch.equal(digits.test.images, other.test.images)
+    assert abs(len(digits.test) - 1797 / 5) <= 5
+    assert len(other.train) + len(other.validation) == len(digits.train) + len(digits.validation)
+    assert not torch.equal(digits.train.labels, other.train.labels)
+
+
+def test_the_default_size_is_16_and_keeps_the_brightness(digits):
+    larger = dign.data.load("digits")
+    assert larger.image_size == (16, 16)
+    assert torch.equal(larger.test.labels, digits.test.labels)
+    difference = larger.test.images.float().mean() - digits.test.images.float().mean()
+    assert abs(difference) < 3  # bicubic overshoot is clipped at white, which darkens a little
+
+
+def test_the_file_and_scikit_learns_own_reader_agree(monkeypatch):
+    fast = module._table()
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    assert np.array_equal(fast, module._table())
+
+
+def test_verify_knows_the_data():
+    assert all(check.good for check in Digits().verify(None, quiet))
+
+
+@pytest.mark.parametrize("size", [0, -1, 5000, 2.5, True])
+def test_a_size_that_is_none_is_refused(size):
+    with pytest.raises(UserError, match="size must be"):
+        dign.data.load("digits", size=size)
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(UserError, match=r"Did you mean 'digits'.*cifar10.*folder:PATH"):
+        dign.data.load("digit")

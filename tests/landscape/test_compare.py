@@ -1,0 +1,125 @@
+"""`dign landscape` as a person runs it: files, figures, repeatability, and mistakes in one sentence."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from dign.cli import main
+from dign.cli.landscape import parse_radii
+from dign.core.errors import UserError
+from dign.landscape.figures import FORMATS, landscape_figure, line_looks
+from dign.runs.checkpoints import save_weights
+from dign.runs.config import RunConfig
+from dign.runs.folder import create_run, load_data
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> list[Path]:
+    """Two finished runs of the smallest model, untrained: the landscape does not mind."""
+    folder = tmp_path_factory.mktemp("runs")
+    paths = []
+    for method, seed in (("standard", 0), ("dign", 1)):
+        config = RunConfig.from_mapping({"preset": "digits", "data": "digits", "method": method, "seed": seed})
+        run = create_run(folder / method, config, load_data(config), [0.5] * 3, [0.25] * 3)
+        save_weights(run.weights, run.untrained_model())
+        paths.append(run.path)
+    return paths
+
+
+def dign(*words: object) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main([str(word) for word in words])
+    return caught.value.code
+
+
+FEW = ("--images", 12, "--draws", 1, "--radii", "0.5:2:3", "--device", "cpu")
+
+
+def test_files_and_figures(runs, tmp_path, capsys) -> None:
+    out = tmp_path / "out"
+    assert dign("landscape", *runs, "--out", out, *FEW, "--theory", "--theory-images", 4) == 0
+    result = json.loads((out / "landscape.json").read_text())
+    assert result["settings"]["radii"] == [0.5, 1.25, 2.0]
+    assert [model["title"] for model in result["models"]] == ["Standard", "DiGN"]
+    for model in result["models"]:
+        assert model["images"] == 12
+        assert {len(panel["mean"]) for panel in model["panels"].values()} == {3}
+        assert model["theory"]["images"] == 4 and model["theory"]["dimension"] == 768
+        assert model["theory"]["equation_8"]["ratio"][0] == pytest.approx(1, abs=0.2)
+    signatures = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
+    for name in ("landscape", "theory"):
+        for kind in FORMATS:
+            assert (out / f"{name}.{kind}").read_bytes().startswith(signatures[kind])
+    own = json.loads((runs[1] / "landscape.json").read_text())
+    assert own["models"] == [result["models"][1]]
+    assert "gradient norm" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--radii", "many"), "--radii takes numbers"),
+        (("--radii", "-1"), "radius must be a number of at least 0"),
+        (("--eta", "0"), "eta"),
+    ],
+)
+def test_mistakes_are_one_sentence(words, message, runs, tmp_path, capsys) -> None:
+    assert dign("landscape", runs[0], "--out", tmp_path, *FEW, *words) == 2
+    error = capsys.readouterr().err
+    assert message in error and "Traceback" not in error and error.count("\n") == 1
+
+
+def test_a_folder_that_is_no_run_and_a_run_named_twice(runs, tmp_path, capsys) -> None:
+    assert dign("landscape", tmp_path, "--out", tmp_path) == 2
+    assert "not a run folder" in capsys.readouterr().err
+    assert dign("landscape", runs[0], runs[0], "--out", tmp_path) == 2
+    assert "named twice" in capsys.readouterr().err
+
+
+def test_radii() -> None:
+    assert parse_radii("1,2.5") == (1.0, 2.5)
+    assert parse_radii("1:2:3") == (1.0, 1.5, 2.0)
+    for wrong in ("", "1:2", "1:2:1", "a,b"):
+        with pytest.raises(UserError):
+            parse_radii(wrong)
+
+
+def test_runs_that_a_grid_named_by_their_seed_are_one_line() -> None:
+    named = [("Standard", "a-seed0"), ("Standard", "a-seed1"), ("Other", "c-seed0")]
+    looks = line_looks([{"title": title, "name": name} for title, name in named])
+    assert [look["label"] for look in looks] == ["Standard (a, 2 runs)", None, "Other (c-seed0)"]
+
+
+def test_bands_are_95_percent_of_the_mean_and_lines_keep_their_method() -> None:
+    named = [("DiGN", "a-0"), ("DiGN", "a-1"), ("DiGN", "b"), ("Other", "c")]
+    models = [{"title": title, "name": name} for title, name in named]
+    looks = line_looks(models)
+    assert [look["label"] for look in looks] == ["DiGN (a, 2 runs)", None, "DiGN (b)", "Other (c)"]
+    assert looks[0]["color"] == looks[1]["color"]
+    assert len({look["color"] for look in looks}) == 3
+    panel = {"mean": [1.0, 2.0], "standard_error": [0.1, 0.2], "median": [1.0, 2.0]}
+    panels = dict.fromkeys(("loss_difference", "accuracy", "first_order", "second_order"), panel)
+    figure = landscape_figure({"settings": {"radii": [2.0, 1.0]}, "models": [{**models[0], "panels": panels}]})
+    line = figure.axes[0].lines[0]
+    assert line.get_xdata().tolist() == [1.0, 2.0] and line.get_ydata().tolist() == [2.0, 1.0]
+    corners = torch.tensor(figure.axes[0].collections[0].get_paths()[0].vertices)
+    at_two = corners[corners[:, 0] == 2.0][:, 1]
+    assert float(at_two.max()) == pytest.approx(1 + 1.96 * 0.1)
+
+
+def test_any_name_can_be_drawn_and_is_shown_as_it_is(runs, tmp_path, capsys) -> None:
+    strange = tmp_path / r"a$\x$ [old]"
+    shutil.copytree(runs[0], strange)
+    out = tmp_path / "land [x]"
+    assert dign("landscape", strange, "--out", out, *FEW) == 0
+    said = capsys.readouterr().err
+    assert r"a$\x$ [old]" in said and str(out / "landscape.png") in said
+    assert (out / "landscape.png").exists()
+
+
+def test_a_radius_beyond_all_numbers_is_one_sentence(runs, tmp_path, capsys) -> None:
+    assert dign("landscape", runs[0], "--out", tmp_path / "out", *FEW[:4], "--radii", "1e38") == 2
+    assert "not finite" in capsys.readouterr().err and not (tmp_path / "out").exists()

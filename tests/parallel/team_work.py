@@ -1,0 +1,122 @@
+"""What two real processes do for tests/parallel/test_team.py: `python team_work.py FOLDER` starts the second.
+
+Everything is in one place because to start processes takes longer than all that they do.
+"""
+
+import json
+import os
+import signal
+import sys
+from contextlib import redirect_stderr
+from io import StringIO
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import dign.training.loop
+from dign.core.errors import UserError
+from dign.methods import METHODS as KINDS
+from dign.models import MODELS
+from dign.parallel.team import Team, join
+from dign.runs.config import RunConfig
+from dign.training.loop import train
+
+SMALL = {"data": "digits", "size": 8, "epochs": 2, "batch_size": 400, "validate_every": 1, "track": "none"}
+"""Six steps."""
+SUM = "deepaugment+dign+augmix"
+METHODS = (*KINDS, SUM)
+APART = {"settings": {"dign": {"together": False}}}
+"""Several passes through the model before there is a gradient."""
+SYNCHRONISED = {"model": "tinynet", "method": "dign", "sync_batch_norm": True}
+LONG = {"epochs": 20, "method": "at", "settings": {"at": {"steps": 1}}, "checkpoint_seconds": 0.1}
+"""Batch norm that is not synchronised, and attacks that look at its statistics: all that a restart could lose."""
+EVALUATION = ("--only", "shot_noise", "--severity", "1-2", "--split", "train", "--batch-size", "100", "--temperature")
+
+
+def without_batch_norm(classes: int, image_size: tuple[int, int]) -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.GELU(), nn.Flatten(), nn.Linear(8 * 4 * 4, classes)
+    )
+
+
+def prepare() -> None:
+    """A model of our own, and a record of every second step."""
+    torch.set_num_threads(1)
+    MODELS["plain"] = without_batch_norm
+    dign.training.loop.LOG_EVERY = 2
+
+
+def config(**changes: object) -> RunConfig:
+    return RunConfig.from_mapping({**SMALL, "model": "plain", **changes})
+
+
+def train_all(folder: Path, devices: int) -> None:
+    for method in METHODS:
+        train(config(method=method, devices=devices), folder / method, quiet=True)
+    train(config(method="dign", devices=devices, **APART), folder / "apart", quiet=True)
+    train(config(devices=devices, **SYNCHRONISED), folder / "synchronised", quiet=True)
+
+
+def command(*words: object) -> tuple[int, str]:
+    """Exit code and standard error of a command line."""
+    from dign.cli import main
+
+    with redirect_stderr(StringIO()) as said:
+        try:
+            main([str(word) for word in words])
+        except SystemExit as stop:
+            return int(stop.code or 0), said.getvalue()
+    return 0, said.getvalue()
+
+
+def interrupted(folder: Path, team: Team) -> list[tuple[int, str]]:
+    """The second process alone is told to stop; both do, and both go on."""
+    original = dign.training.loop._Training._step
+
+    def step_then_signal(training: dign.training.loop._Training, step: int) -> None:
+        original(training, step)
+        if step == 2 and team.rank == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    options = [f"--{key.replace('_', '-')}={value}" for key, value in SMALL.items() if key != "data"]
+    words = ["train", "digits", *options, "--model=plain", "--method=dign", "--out", folder / "interrupted"]
+    dign.training.loop._Training._step = step_then_signal
+    stopped = command(*words, "--devices=2", "-q")
+    dign.training.loop._Training._step = original
+    return [stopped, command("train", "--resume", folder / "interrupted", "-q")]
+
+
+def mistakes(folder: Path, team: Team) -> list[str]:
+    """What each of several mistakes is in this process."""
+
+    def disk_full(training: dign.training.loop._Training) -> None:
+        raise OSError(28, "No space left on device")
+
+    original, seen = dign.training.loop._Training._finish, []
+    for name, changes in (("odd", {"batch_size": 401}), ("diverged", {"lr": 1e9}), ("dign", {}), ("full", {})):
+        dign.training.loop._Training._finish = disk_full if name == "full" else original
+        try:
+            train(config(method="standard", devices=2, **changes), folder / name, quiet=True)
+        except (UserError, OSError) as error:
+            seen.append(f"{type(error).__name__}: {error}")
+    dign.training.loop._Training._finish = original
+    return seen
+
+
+def main(folder: Path) -> None:
+    prepare()
+    team = join("auto", 2, 1)
+    train_all(folder, devices=2)
+    train(config(**{**LONG, "model": "tinynet", "devices": 2}), folder / "undisturbed", quiet=True)
+    told = {
+        "count": team.count,
+        "evaluated": command("evaluate", folder / "rse", *EVALUATION, "--devices", 2),
+        "interrupted": interrupted(folder, team),
+        "mistakes": mistakes(folder, team),
+    }
+    (folder / f"process-{team.rank}.json").write_text(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,41 @@
+"""The model that comes with the project: it works, and its figures are those that were measured."""
+
+import json
+import re
+from pathlib import Path
+
+import torch
+
+from dign.evaluation.results import check_results
+from dign.methods.factory import settings_of
+from dign.publish.model_card import card_text
+from dign.runs.classifier import open_classifier
+
+ROOT = Path(__file__).parents[2]
+MODEL = ROOT / "models" / "cifar10"
+RESULTS = check_results(json.loads((ROOT / "results" / "allout-cifar10" / "results.json").read_text()))
+
+
+def test_it_is_small_and_tells_ten_classes_apart():
+    assert sum(path.stat().st_size for path in MODEL.iterdir()) <= 10_000_000
+    classifier = open_classifier(MODEL)
+    assert classifier.classes[0] == "airplane" and len(classifier.classes) == 10
+    with torch.no_grad():
+        probabilities = classifier.method.predict(classifier.model, torch.rand(2, 3, *classifier.image_size))
+    torch.testing.assert_close(probabilities.sum(1), torch.ones(2))
+
+
+def test_its_card_is_made_of_the_results_file():
+    config = json.loads((MODEL / "config.json").read_text())
+    method = open_classifier(MODEL).method
+    about = {"model": config, "method": method.title, "settings": settings_of(method)}
+    card = (MODEL / "README.md").read_text(encoding="utf-8")
+    assert card.split("---\n", 2)[2].strip() == card_text(about, RESULTS).strip()
+
+
+def test_what_the_pages_say_of_it_was_measured():
+    summary = RESULTS["summary"]
+    measured = [summary["clean_accuracy"], summary["mca_n"], summary["mca"], summary["calibration"]["noise"]["ece"]]
+    row = " | ".join(f"{value:.1f}" for value in measured)
+    for page in ("README.md", "results/allout-cifar10/README.md"):
+        assert row in re.sub(r"\*\*", "", (ROOT / page).read_text(encoding="utf-8")), page

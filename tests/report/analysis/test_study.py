@@ -1,0 +1,178 @@
+"""Grouping runs, statistics over seeds, and whether a difference is luck."""
+
+import json
+import math
+
+import numpy
+import pytest
+from scipy import stats
+
+from dign.core.errors import UserError
+from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MCA, MCA_N, corruption_accuracy, severity_error
+from dign.report.analysis.significance import compare, critical_value, holm, two_sided_p
+from dign.report.analysis.study import METHOD_ORDER, Statistic, make_study
+from dign.report.load import load_run, load_runs
+
+
+def test_runs_that_differ_in_seed_alone_are_one_group_in_the_order_of_the_paper(grid_runs):
+    study = make_study(*load_runs([grid_runs]))
+    assert [group.label for group in study.groups] == list(METHOD_ORDER)
+    assert all([run.seed for run in group.runs] == [0, 1, 2] for group in study.groups)
+    assert [group.slot for group in study.groups] == list(range(10))
+
+
+def test_a_statistic_is_the_mean_and_population_standard_deviation(grid_runs):
+    group = make_study(*load_runs([grid_runs])).groups[0]
+    values = [run.summary["mca_n"] for run in group.runs]
+    assert group.statistic(MCA_N).mean == pytest.approx(numpy.mean(values))
+    assert group.statistic(MCA_N).std == pytest.approx(numpy.std(values))
+
+
+def test_settings_that_differ_split_a_method_into_variants(fake_run, tmp_path):
+    for weight in (0.2, 0.5):
+        for seed in (0, 1):
+            fake_run(
+                tmp_path / f"{weight}-{seed}",
+                "DiGN",
+                seed,
+                config={"weight": weight, "device": f"cuda:{seed}", "track": ("wandb", "none")[seed]},
+            )
+    study = make_study(*load_runs([tmp_path]))
+    assert [(group.label, len(group.runs)) for group in study.groups] == [
+        ("DiGN (weight 0.2)", 2),
+        ("DiGN (weight 0.5)", 2),
+    ]
+    assert len({group.slot for group in study.groups}) == 2 and study.warnings == []
+
+
+def test_a_setting_that_is_younger_than_a_run_had_its_default(fake_run, tmp_path):
+    fake_run(tmp_path / "older", "DiGN", 0, config={"settings.dign.weight": 1.0})
+    for seed, start in ((1, 0.0), (2, 0.5)):
+        settings = {"settings.dign.weight": 1.0, "settings.dign.start": start, "label_smoothing": 0.0}
+        fake_run(tmp_path / str(seed), "DiGN", seed, config=settings)
+    groups = make_study(*load_runs([tmp_path])).groups
+    assert [(group.label, len(group.runs)) for group in groups] == [("DiGN (start 0.0)", 2), ("DiGN (start 0.5)", 1)]
+
+
+def test_two_runs_with_one_seed_are_never_averaged_as_if_they_were_two_seeds(fake_run, tmp_path):
+    fake_run(tmp_path / "a", "DiGN", 0, run={"name": "first"})
+    fake_run(tmp_path / "b", "DiGN", 0, run={"name": "second"})
+    study = make_study(*load_runs([tmp_path]))
+    assert [group.label for group in study.groups] == ["DiGN [first]", "DiGN [second]"]
+    assert "seed 0" in study.warnings[0]
+
+
+def test_different_data_sets_cannot_share_a_table(fake_run, tmp_path):
+    fake_run(tmp_path / "a", data="digits")
+    fake_run(tmp_path / "b", data="cifar10")
+    with pytest.raises(UserError, match="cifar10, digits"):
+        make_study(*load_runs([tmp_path]))
+
+
+def test_different_severities_are_warned_about(fake_run, tmp_path):
+    fake_run(tmp_path / "a", "DiGN")
+    folder = fake_run(tmp_path / "b", "Standard")
+    results = json.loads((folder / "results.json").read_text())
+    for corruption in results["corruptions"].values():
+        del corruption["severities"]["5"]
+    (folder / "results.json").write_text(json.dumps(results))
+    (warning,) = make_study(*load_runs([tmp_path])).warnings
+    assert "at different severities: their means are not comparable" in warning
+
+
+def test_different_evaluations_are_warned_about(fake_run, tmp_path):
+    fake_run(tmp_path / "a", "DiGN", images=360)
+    fake_run(tmp_path / "b", "Standard", images=100, families=("noise", "blur"))
+    warnings = make_study(*load_runs([tmp_path])).warnings
+    assert any("'images' (100, 360)" in warning for warning in warnings)
+    assert any("different corruptions" in warning for warning in warnings)
+
+
+def test_runs_of_different_code_are_warned_about(fake_run, tmp_path):
+    fake_run(tmp_path / "a", "DiGN")
+    (fake_run(tmp_path / "b", "Standard") / "run.json").write_text('{"commit": "other"}')
+    assert make_study(*load_runs([tmp_path])).warnings == [
+        "The runs were trained by 2 different states of the code (see Runs)."
+    ]
+
+
+def test_under_noise_alone_there_is_no_mean_over_all_corruptions(fake_run, tmp_path):
+    noise, more = load_run(fake_run(tmp_path / "a")), load_run(fake_run(tmp_path / "b", families=("noise", "blur")))
+    assert MCA.read(noise) is None and CALIBRATION["all", "rmse"].read(noise) is None
+    assert MCA.read(more) == more.summary["mca"]
+
+
+def test_pooled_counts_give_the_scores_that_the_results_file_states(fake_run, tmp_path):
+    run = load_run(fake_run(tmp_path / "a", families=("noise", "blur")))
+    study = make_study([run])
+    pooled = study.groups[0].pooled(study.noises).compute()
+    assert pooled.ece == pytest.approx(CALIBRATION["noise", "ece"].read(run))
+    assert pooled.accuracy == pytest.approx(MCA_N.read(run))
+    everything = study.groups[0].pooled(study.counted).compute()
+    assert everything.rmse == pytest.approx(run.summary["calibration"]["all"]["rmse"])
+    assert severity_error(0, (), "").read(run) == pytest.approx(run.summary["calibration"]["clean"]["ece"])
+
+
+def test_a_quantity_that_was_not_measured_is_none(fake_run, tmp_path):
+    run = load_run(fake_run(tmp_path / "a"))
+    assert corruption_accuracy("fog").read(run) is None
+    assert make_study([run]).groups[0].statistic(corruption_accuracy("fog")) is None
+    assert make_study([run]).groups[0].statistic(CLEAN_ACCURACY).count == 1
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 30])
+@pytest.mark.parametrize("t", [0.0, 0.3, -1.0, 2.0, 4.3, 31.0])
+def test_student_t_agrees_with_scipy(t, freedom):
+    assert two_sided_p(t, freedom) == pytest.approx(2 * stats.t.sf(abs(t), freedom), abs=1e-12)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 7])
+def test_critical_value_agrees_with_scipy(freedom):
+    assert critical_value(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-9)
+
+
+def test_compare_is_the_paired_t_test():
+    first, second = {0: 90.1, 1: 91.0, 2: 90.4, 3: 92.0}, {0: 88.0, 1: 90.5, 2: 89.0, 3: 90.1, 9: 10.0}
+    result = compare(Statistic(first), Statistic(second))
+    expected = stats.ttest_rel([first[s] for s in range(4)], [second[s] for s in range(4)])
+    assert result.seeds == 4 and result.p == pytest.approx(expected.pvalue)
+    interval = expected.confidence_interval()
+    assert result.mean - result.half_width == pytest.approx(interval.low)
+
+
+def test_two_seeds_are_too_few_and_equal_results_are_no_difference():
+    few = compare(Statistic({0: 1.0, 1: 2.0}), Statistic({0: 0.0, 1: 0.0}))
+    assert few.p is None and few.verdict == "too few seeds" and few.mean == 1.5
+    same = Statistic({0: 1.0, 1: 2.0, 2: 3.0})
+    assert compare(same, same).p == 1.0
+    shifted = Statistic({seed: value + 1 for seed, value in same.by_seed.items()})
+    assert compare(shifted, same).p == 0.0
+
+
+def test_holm_by_hand():
+    # sorted: .01*3, .02*2, .04*1, and never smaller than the one before
+    assert holm([0.04, None, 0.01, 0.02]) == pytest.approx([0.04, None, 0.03, 0.04], nan_ok=True)
+    assert holm([0.9, 0.8]) == [1.0, 1.0] and holm([]) == []
+    assert math.isclose(holm([0.03])[0], 0.03)
+
+
+def test_a_folder_is_one_data_set_however_it_was_spelled(fake_run, tmp_path):
+    for seed, data in enumerate(("folder:photos", "folder:photos/", "folder:./photos", "folder:/home/me/photos")):
+        fake_run(tmp_path / str(seed), "DiGN", seed, data=data)
+    study = make_study(*load_runs([tmp_path]))
+    assert study.data == "folder:photos" and [len(group.runs) for group in study.groups] == [4]
+
+
+def test_with_few_seeds_in_common_the_difference_is_over_those():
+    few = compare(Statistic({0: 90.0, 1: 80.0, 2: 70.0}), Statistic({0: 91.0}))
+    assert (few.mean, few.seeds, few.p) == (-1.0, 1, None)
+    none = compare(Statistic({0: 90.0, 1: 80.0}), Statistic({2: 80.0}))
+    assert (none.mean, none.seeds, none.p) == (5.0, 0, None)
+
+
+def test_a_run_whose_settings_nobody_knows_stands_beside_those_that_differ(fake_run, tmp_path):
+    for seed, weight in ((0, 0.2), (1, 0.5)):
+        fake_run(tmp_path / str(weight), "DiGN", seed, config={"settings.dign.weight": weight})
+    (fake_run(tmp_path / "unknown", "DiGN", 2) / "config.toml").unlink(missing_ok=True)
+    groups = make_study(*load_runs([tmp_path])).groups
+    assert {group.label for group in groups} == {"DiGN (weight 0.2)", "DiGN (weight 0.5)", "DiGN (weight not known)"}

@@ -1,0 +1,153 @@
+"""Tables and the formats they are written in."""
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from dign.report.analysis.study import make_study
+from dign.report.analysis.tables import (
+    Cell,
+    Column,
+    Row,
+    Section,
+    Table,
+    corruption_table,
+    number,
+    paper_tables,
+    severity_table,
+    signed,
+    summary_table,
+)
+from dign.report.load import load_runs
+from dign.report.make import all_tables
+from dign.report.text.formats import to_csv, to_csv_layout, to_latex, to_markdown
+
+NASTY = r"50%_of $x$ & <script>alert(1)</script> \input{x} #~^{}|*`[a](b) 中 =1+1"
+
+
+def table_with(label, *cells, columns=("A",)):
+    return Table(
+        "key", "Title", "Caption", "Corner", tuple(map(Column, columns)), (Section(None, (Row(label, cells),)),)
+    )
+
+
+def test_numbers_have_one_decimal_a_real_minus_and_no_negative_zero():
+    assert [number(-0.04), number(-1.25), number(99.95)] == ["0.0", "−1.2", "100.0"]
+    assert [signed(2.04), signed(-2.0), signed(0.01)] == ["+2.0", "−2.0", "0.0"]
+
+
+def test_summary_has_a_row_per_method_and_the_best_in_bold(demo_runs):
+    study = make_study(*load_runs([demo_runs]))
+    table = summary_table(study)
+    assert [row.label for row in table.rows] == ["Standard", "RSE", "DiGN w/o CR", "DiGN"]
+    labels = [column.label for column in table.columns]
+    assert "mCA ↑" not in labels  # with noise alone, mCA says what mCA-N says
+    for label, pick in (("mCA-N ↑", max), ("ECE-N ↓", min)):
+        cells = [row.cells[labels.index(label)] for row in table.rows]
+        best = pick(cells, key=lambda cell: cell.value)
+        assert [cell.best for cell in cells] == [cell.text == best.text for cell in cells]
+
+
+def test_means_that_print_alike_are_both_best_and_a_lone_method_is_not(fake_run, tmp_path):
+    fake_run(tmp_path / "a", "DiGN", 0, run={"title": "X"})
+    fake_run(tmp_path / "b", "DiGN", 0, run={"title": "Y"})
+    rows = summary_table(make_study(*load_runs([tmp_path]))).rows
+    assert all(row.cells[1].best for row in rows)
+    rows = summary_table(make_study(*load_runs([tmp_path / "a"]))).rows
+    assert not any(cell.best for cell in rows[0].cells)
+
+
+def test_several_seeds_have_a_spread_and_one_has_none(grid_runs, demo_runs):
+    assert " ± " in summary_table(make_study(*load_runs([grid_runs]))).rows[0].cells[1].plain
+    assert " ± " not in summary_table(make_study(*load_runs([demo_runs]))).rows[0].cells[1].plain
+
+
+def test_per_severity_is_the_mean_over_the_three_noises(demo_runs):
+    study = make_study(*load_runs([demo_runs]))
+    results = json.loads((demo_runs / "dign" / "results.json").read_text())
+    noises = [results["corruptions"][f"{name}_noise"] for name in ("shot", "impulse", "speckle")]
+    expected = sum(noise["severities"]["4"]["accuracy"] for noise in noises) / 3
+    table = severity_table(study)
+    row = next(row for row in table.rows if row.label == "Severity 4")
+    assert row.cells[3].value == pytest.approx(expected)
+
+
+def test_per_corruption_lists_families_in_order(grid_runs):
+    labels = [row.label for row in corruption_table(make_study(*load_runs([grid_runs]))).rows]
+    assert labels[0] == "Clean acc." and labels[1:5] == [
+        "Gaussian Noise",
+        "Shot Noise",
+        "Impulse Noise",
+        "Speckle Noise",
+    ]
+    assert len(labels) == 20 and "JPEG Compression" in labels
+
+
+def test_the_paper_s_tables_have_the_paper_s_rows(grid_runs):
+    first, second, third = paper_tables(make_study(*load_runs([grid_runs])))
+    assert [row.label for row in first.rows] == [
+        "Clean acc.", "mCA-N", "Gaussian Noise", "Impulse Noise", "Shot Noise", "Speckle Noise",
+    ]  # fmt: skip
+    assert [row.label for row in second.rows] == [
+        "Clean RMSE", "Clean ECE", "Clean OE", "Clean SH",
+        "Corrupt RMSE-N", "Corrupt ECE-N", "Corrupt OE-N", "Corrupt SH-N",
+    ]  # fmt: skip
+    assert [row.label for row in third.rows] == [
+        "Clean acc.", "mCA-N", "mCA", "Clean RMSE", "Corrupt RMSE-N", "Corrupt RMSE",
+    ]  # fmt: skip
+
+
+def test_models_become_sections_and_a_method_missing_on_one_is_a_dash(fake_run, tmp_path):
+    fake_run(tmp_path / "a", "DiGN", model="one")
+    fake_run(tmp_path / "b", "DiGN", model="two")
+    fake_run(tmp_path / "c", "RSE", model="two")
+    study = make_study(*load_runs([tmp_path]))
+    assert [section.heading for section in summary_table(study).sections] == ["one", "two"]
+    table = corruption_table(study)
+    rse = [column.label for column in table.columns].index("RSE")
+    assert table.sections[0].rows[0].cells[rse].text == "–" and table.sections[1].rows[0].cells[rse].value
+
+
+def test_markdown_escapes_and_marks_the_best():
+    text = to_markdown([table_with(NASTY, Cell("91.5", 91.5, 0.2, 3, True))])
+    line = text.splitlines()[-1]
+    assert "<script>" not in text and "&lt;script&gt;" in line
+    assert line.endswith("| **91.5** ± 0.2 |")
+    assert line.replace("\\|", "").count("|") == 3  # the nasty bar did not make a new column
+
+
+def test_csv_is_read_back_with_all_digits_and_no_formulas():
+    table = table_with("=HYPERLINK(1)", Cell("91.5", 91.54321, 0.25, 3, True))
+    (row,) = csv.DictReader(io.StringIO(to_csv([table])))
+    assert row["row"] == "'=HYPERLINK(1)" and float(row["value"]) == 91.54321 and row["best"] == "1"
+    assert list(csv.reader(io.StringIO(to_csv_layout(table)))) == [["Corner", "A"], ["'=HYPERLINK(1)", "91.5 ± 0.2"]]
+
+
+def test_a_negative_number_in_csv_is_a_number():
+    text = to_csv_layout(table_with("a", Cell("−1.5", -1.5)))
+    assert text.splitlines()[1] == "a,-1.5"
+
+
+def test_latex_is_plain_ascii_and_every_special_character_is_escaped():
+    text = to_latex([table_with(NASTY, Cell("91.5", 91.5, 0.2, 3, True))])
+    assert text.isascii() and r"\textbf{91.5}$\pm$0.2" in text
+    assert r"50\%\_of \$x\$ \& \textless{}script" in text and r"\textbackslash{}input\{x\}" in text
+    assert "[U+4E2D]" in text
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex to compile the tables")
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_latex_compiles_alone_and_inside_a_document(grid_runs, tmp_path, wrapped):
+    study = make_study(*load_runs([grid_runs]))
+    nasty = table_with(NASTY, Cell("1.0", 1.0))
+    (tmp_path / "tables.tex").write_text(to_latex([*all_tables(study), nasty]))
+    (tmp_path / "paper.tex").write_text(r"\documentclass{article}\begin{document}\input{tables}\end{document}")
+    name = "paper.tex" if wrapped else "tables.tex"
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", name]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stdout.decode(errors="replace")[-2000:]
+    assert (tmp_path / name).with_suffix(".pdf").stat().st_size > 10_000
