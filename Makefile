@@ -37,6 +37,7 @@ test: $(VENV)/installed
 lint: $(VENV)/installed
 	$(BIN)/ruff check src tests examples benchmarks
 	$(BIN)/ruff format --check src tests examples benchmarks
+	$(BIN)/lint-imports
 	$(BIN)/mypy
 
 ## The site, from docs/ into build/docs; a broken link or a docstring that cannot be read is an error.

@@ -10,7 +10,7 @@ The modules in `__all__` are loaded when they are first asked for: `import dign`
 from importlib import import_module
 from types import ModuleType
 
-__version__ = "0.1.0"
+from dign.core.version import __version__ as __version__
 
 __all__ = [
     "augment",

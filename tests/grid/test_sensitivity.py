@@ -9,8 +9,8 @@ import pytest
 from dign.core.errors import UserError
 from dign.grid import sensitivity_figures
 from dign.grid.plan import make_plan
-from dign.grid.sensitivity import draw_sensitivity, make_sensitivity, studies_of
-from dign.grid.sensitivity_figures import draw_figures, heat_maps
+from dign.grid.sensitivity import make_sensitivity, studies_of
+from dign.grid.sensitivity_figures import draw_figures, draw_sensitivity, heat_maps
 
 GRID = {
     "data": "cifar10",

@@ -18,7 +18,8 @@ import dign.training.loop
 from dign.core.errors import UserError
 from dign.methods import METHODS as KINDS
 from dign.models import MODELS
-from dign.parallel.team import Team, join
+from dign.parallel.fabric import join
+from dign.parallel.team import Team
 from dign.runs.config import RunConfig
 from dign.training.loop import train
 

@@ -10,7 +10,8 @@ from torch import nn
 from dign.core.errors import UserError
 from dign.data import load
 from dign.parallel.batch_norm import SynchronisedBatchNorm, synchronise
-from dign.parallel.devices import make_fabric, pick_device
+from dign.parallel.devices import pick_device
+from dign.parallel.fabric import make_fabric
 from dign.parallel.launching import code_for_all, is_first, local_rank, processes, slurm, torchrun, torchrun_job
 from dign.parallel.team import Team
 from dign.runs.config import RunConfig
@@ -114,7 +115,7 @@ def test_bfloat16_is_taken_where_the_gpu_has_it_and_not_where_torch_imitates_it(
     def record(**options):
         raise Recorded(options["precision"])
 
-    monkeypatch.setattr("dign.parallel.devices.pick_device", lambda name: torch.device("cuda:1"))
+    monkeypatch.setattr("dign.parallel.fabric.pick_device", lambda name: torch.device("cuda:1"))
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
     monkeypatch.setattr("lightning_fabric.Fabric", record)

@@ -81,19 +81,6 @@ for name in {CORE_MODULES!r}:
     python(code)
 
 
-def test_training_imports_no_torchmetrics_and_fabric_still_knows_that_it_is_there():
-    code = """
-import sys
-from dign.parallel.devices import make_fabric
-make_fabric("cpu", "32")
-assert not {"torchmetrics", "scipy", "transformers"} & set(sys.modules)
-from lightning_fabric.utilities import imports
-import torchmetrics
-print(imports._TORCHMETRICS_GREATER_EQUAL_1_0_0, torchmetrics.Accuracy.__name__)
-"""
-    assert python(code) == "True Accuracy\n"
-
-
 def test_the_modules_of_the_package_are_there_without_importing_them():
     assert python("import dign; print(dign.corruptions.family_of('fog'), 'methods' in dir(dign))") == "weather True\n"
     with pytest.raises(AttributeError, match="no attribute 'method'"):

@@ -74,10 +74,8 @@ def run_command(words: Command, tripwire: Tripwire, sources: dict[str, object]) 
 
     SOURCES.update(sources)
     os.environ["DIGN_DATA"] = "cache"
-    for module in (
-        dign.runs.folder,
-        dign.evaluation.evaluate,
-    ):  # the same commit however others work on the sources meanwhile
+    # The same commit however others work on the sources meanwhile.
+    for module in (dign.runs.folder, dign.evaluation.evaluate):
         module.git_commit = lambda: None
     sys.argv = ["dign", *words]
     tripwire.install()

@@ -29,10 +29,10 @@ from dign.grid.state import state_of
 from dign.grid.storage import LocalStore
 from dign.methods.factory import assign_options, make_method
 from dign.models import build
-from dign.publish.hub import open_hub_folder
 from dign.publish.model_card import read_results
 from dign.report.make import report_text, study_of
 from dign.runs.checkpoints import load_weights, save_weights
+from dign.runs.classifier import open_classifier
 from dign.runs.config import RunConfig, read_toml
 from dign.runs.folder import load_run
 from dign.training.logger import _drop_records_from
@@ -163,7 +163,7 @@ def make_hub(folder: Path) -> None:
 
 
 def read_hub(folder: Path) -> None:
-    classifier = open_hub_folder(folder)
+    classifier = open_classifier(folder)
     assert all(isinstance(name, str) for name in classifier.classes)
 
 

@@ -30,13 +30,13 @@ import torch
 from PIL import Image
 
 import dign.training.loop
+from dign.core.provenance import versions
 from dign.corruptions import write_benchmark
 from dign.data import load
 from dign.evaluation.evaluate import Conditions, benchmark_for, evaluate_run
 from dign.methods import METHODS
 from dign.report.make import study_of, write_report
 from dign.runs.config import RunConfig
-from dign.runs.folder import versions
 from dign.training.loop import Interrupted, resume, train
 
 SMALL = {"data": "digits", "size": 8, "epochs": 1, "batch_size": 128, "track": "none", "validate_every": 1}

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import tomllib
 from typing import Optional
 
@@ -10,13 +9,12 @@ import pytest
 import torch
 from torch import nn
 
-import dign.runs.folder
+from dign.core.checks import coerce
 from dign.core.errors import UserError
 from dign.core.files import replacing, write_json
 from dign.core.seeds import derive_seed, make_generator
 from dign.runs.checkpoints import save_weights
-from dign.runs.config import PRESETS, RunConfig, coerce, read_toml
-from dign.runs.folder import git_commit
+from dign.runs.config import PRESETS, RunConfig, read_toml
 from dign.training.schedule import learning_rate
 
 
@@ -150,18 +148,3 @@ def test_unreadable_configuration_files_are_named(tmp_path):
     (tmp_path / "bad.toml").write_text("a = = 1")
     with pytest.raises(UserError, match="not valid TOML"):
         read_toml(tmp_path / "bad.toml")
-
-
-def test_the_commit_of_the_repository_that_a_package_is_installed_in_is_not_its_own(tmp_path, monkeypatch):
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path)]
-    (tmp_path / "runs.py").touch()
-    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "theirs"]):
-        subprocess.run([*git, *words], check=True)
-    monkeypatch.setattr(dign.runs.folder, "__file__", str(tmp_path / "runs.py"))
-    assert git_commit() is None
-    subprocess.run([*git, "add", "runs.py"], check=True)
-    subprocess.run([*git, "commit", "-q", "-m", "ours"], check=True)
-    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-    assert git_commit() == head
-    (tmp_path / "runs.py").write_text("changed")
-    assert git_commit() == head + "+"

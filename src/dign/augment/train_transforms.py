@@ -10,10 +10,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from dign.augment.geometry import warp
-from dign.core.errors import check_at_least
+from dign.core.checks import check_at_least
 from dign.core.image_rng import uniform
 from dign.core.seeds import make_generator
-from dign.runs.config import RunConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +44,6 @@ class TrainTransforms:
     def __post_init__(self) -> None:
         check_at_least(0, crop=self.crop, rotation=self.rotation)
         check_at_least(0, brightness=self.brightness, contrast=self.contrast, saturation=self.saturation)
-
-    @classmethod
-    def of(cls, config: RunConfig) -> TrainTransforms:
-        """The transforms of a run: its `jitter` is that of brightness, contrast and saturation."""
-        jitter = dict.fromkeys(("brightness", "contrast", "saturation"), config.jitter)
-        return cls(crop=config.crop, flip=config.flip, rotation=config.rotation, **jitter)
 
     def __call__(
         self, x: Tensor, generator: torch.Generator | None = None, *, mirrored: Tensor | None = None

@@ -9,9 +9,9 @@ from importlib import import_module
 
 import click
 
-from dign import __version__
 from dign.cli.usage_errors import sentence_about
 from dign.core.errors import SaidElsewhere, UserError, is_out_of_memory
+from dign.core.version import __version__
 from dign.parallel.launching import code_for_all, local_rank
 
 VERBS = {

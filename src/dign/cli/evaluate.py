@@ -89,7 +89,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     if options["benchmark"] and (options["profile"] or options["seed"]):
         raise UserError("--benchmark holds images that are made already: drop --profile and --seed.")
     from dign.core.allocator import reuse_memory
-    from dign.parallel.team import join
+    from dign.parallel.fabric import join
 
     reuse_memory()
     team = join(options["device"], options["devices"], options["nodes"])

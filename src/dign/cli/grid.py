@@ -133,7 +133,7 @@ def _show_plan(plan: Plan, states: Any, out: str, engine: Engine, *, measure: bo
 
 def _draw(plan: Plan, out: str, quiet: bool, *, must: bool) -> None:
     """Draw the sensitivity study, if the grid is one; `must`: say so if it is not."""
-    from dign.grid.sensitivity import draw_sensitivity
+    from dign.grid.sensitivity_figures import draw_sensitivity
 
     for path in draw_sensitivity(plan, out, must=must):
         if not quiet:

@@ -10,11 +10,12 @@ import click
 
 from dign.cli.options import GroupedCommand, config_options, parse_words
 from dign.core.catalog import METHODS, MODELS
+from dign.core.checks import check_tables, coerce
 from dign.core.errors import UserError, nearest, to_type
 from dign.data.names import FOLDER_DESCRIPTION, FOLDER_PREFIX
 from dign.data.names import NAMES as DATA
 from dign.parallel.launching import code_for_all, is_first
-from dign.runs.config import PRESETS, RunConfig, check_tables, coerce, read_toml
+from dign.runs.config import PRESETS, RunConfig, read_toml
 
 HELP = """Train a model. DATA is a data set's name, folder:PATH, or a TOML file that describes the run.
 

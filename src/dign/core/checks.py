@@ -1,9 +1,12 @@
-"""What a run or a hub folder says of its model, checked before anything is built from it: the file may be anybody's."""
+"""Checks of values, wherever they come from: an argument, an option, a file that may be untrusted."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
+from dign.core.errors import UserError, unknown_name
 from dign.core.files import is_text
 
 MOST_CLASSES = 1_000_000
@@ -42,3 +45,56 @@ def _are_numbers(value: Any, least: float) -> bool:
         and len(value) == 3
         and all(type(x) in (int, float) and least <= x <= 1e6 for x in value)
     )
+
+
+def coerce(value: Any, kind: Any, name: str) -> Any:
+    """`value` as `kind`: numbers and booleans may come as text from the command line, integers stand for floats."""
+    options = [option for option in get_args(kind) if option is not type(None)]
+    if get_origin(kind) in (Union, UnionType):  # X | None
+        return None if value is None or value == "none" else coerce(value, options[0], name)
+    if get_origin(kind) is tuple:
+        items = value.split(",") if isinstance(value, str) else value
+        if not isinstance(items, list | tuple):
+            raise UserError(f"{name} must be a list, not {value!r}.")
+        return tuple(coerce(item, options[0], name) for item in items)
+    words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+    if kind is bool and isinstance(value, str) and value.lower() in words:
+        return words[value.lower()]
+    try:
+        if kind is float and isinstance(value, int | float | str) and not isinstance(value, bool):
+            return float(value)
+        if kind is int and (type(value) is int or isinstance(value, str)):
+            return int(value)
+    except (ValueError, OverflowError):
+        pass
+    if type(value) is kind:
+        return value
+    wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}.get(kind, str(kind))
+    raise UserError(f"{name} must be {wanted}, not {value!r}.")
+
+
+def check_value(name: str, value: Any, choices: tuple[str, ...] | None, least: float | None) -> None:
+    if choices and value not in choices:
+        raise unknown_name(name, value, choices)
+    if least is not None and not least <= value < float("inf"):
+        raise UserError(f"{name} must be at least {least}, not {value}.")
+
+
+def check_whole(minimum: int, **values: int) -> None:
+    """Raise a `UserError` that names the first value which is not a whole number of at least `minimum`."""
+    for name, value in values.items():
+        if type(value) is not int or value < minimum:
+            raise UserError(f"{name} must be a whole number of at least {minimum}, not {value!r}.")
+
+
+def check_at_least(minimum: float, **values: float) -> None:
+    """Raise a `UserError` that names the first value which is not a finite number of at least `minimum`."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not minimum <= value < float("inf"):
+            raise UserError(f"{name} must be a number of at least {minimum}, not {value!r}.")
+
+
+def check_tables(settings: Any) -> None:
+    """Refuse settings of the methods that are no tables."""
+    if not isinstance(settings, Mapping) or not all(isinstance(table, Mapping) for table in settings.values()):
+        raise UserError("settings must hold a table for each method that it names, as in [settings.dign].")

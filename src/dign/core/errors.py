@@ -60,17 +60,3 @@ def listed(names: Sequence[str], most: int = 5) -> str:
 def to_type(path: Path | str) -> str:
     """A path as it is typed in a command: in quotes where it has spaces or the like, and never like an option."""
     return quote(f"./{path}" if str(path).startswith("-") else str(path))
-
-
-def check_whole(minimum: int, **values: int) -> None:
-    """Raise a `UserError` that names the first value which is not a whole number of at least `minimum`."""
-    for name, value in values.items():
-        if type(value) is not int or value < minimum:
-            raise UserError(f"{name} must be a whole number of at least {minimum}, not {value!r}.")
-
-
-def check_at_least(minimum: float, **values: float) -> None:
-    """Raise a `UserError` that names the first value which is not a finite number of at least `minimum`."""
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not minimum <= value < float("inf"):
-            raise UserError(f"{name} must be a number of at least {minimum}, not {value!r}.")

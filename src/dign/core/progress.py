@@ -7,8 +7,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from dign.parallel.launching import local_rank
-
 Report = Callable[[str, int, int | None], None]
 """Called with what is being done, how much is done, and how much there is in all (None where nobody knows).
 
@@ -27,10 +25,10 @@ class TerminalBar:
     ...     report("Decoding", 1, 2)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, visible: bool = True) -> None:
         self._bars: Any = None
         self._tasks: dict[str, Any] = {}
-        self.visible = sys.stderr.isatty() and local_rank() == 0
+        self.visible = visible and sys.stderr.isatty()
 
     def __enter__(self) -> TerminalBar:
         return self

@@ -14,6 +14,7 @@ from dign.data.sources.digits import Digits
 from dign.data.sources.folder import Folder
 from dign.data.sources.tiny_imagenet import TinyImageNet
 from dign.data.splits import cut
+from dign.parallel.launching import local_rank
 
 SOURCES: dict[str, Source] = {
     "digits": Digits(),
@@ -57,7 +58,7 @@ def load(
     """
     _check(size, validation)
     source = find_source(name)
-    with TerminalBar() as bar:
+    with TerminalBar(visible=local_rank() == 0) as bar:
         official = source.read(Path(root) if root else cache_root(), size, progress or bar)
     if official.validation is not None:
         train, held_out = official.train, official.validation

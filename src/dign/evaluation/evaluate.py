@@ -18,6 +18,7 @@ from dign.core.errors import UserError, unknown_name
 from dign.core.files import write_json
 from dign.core.freezing import frozen
 from dign.core.image_rng import make_placed_generator
+from dign.core.provenance import git_commit, now, versions
 from dign.corruptions import FAMILIES, NAMES, corrupt, frost_source, profile_for
 from dign.corruptions.benchmark.read import Benchmark, Condition, open_benchmark
 from dign.data.dataset import DataSet, Split
@@ -32,7 +33,7 @@ from dign.models import count_parameters
 from dign.models.winograd import use_winograd
 from dign.parallel.devices import as_float, device_name, pick_device
 from dign.parallel.team import ALONE, Team
-from dign.runs.folder import Run, git_commit, now, versions
+from dign.runs.folder import Run
 
 Predictor = Callable[[Tensor, torch.Generator], Tensor]
 """From images (N,3,H,W) in [0,1] and a generator to class probabilities (N,C)."""

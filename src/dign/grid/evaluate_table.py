@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from dign.core.checks import check_value, coerce
 from dign.core.errors import UserError, unknown_name
 from dign.corruptions.benchmark.read import check_holds, names_in, severities_in
 from dign.corruptions.settings import PROFILES, profile_for
 from dign.evaluation.conditions import parse_severities
-from dign.runs.config import check, coerce
 
 SPLITS = ("test", "validation", "train")
 
@@ -58,11 +58,11 @@ class Evaluation:
         kinds = {"profile": str | None, "split": str, "seed": int, "batch_size": int, "temperature": bool}
         for name, kind in kinds.items():
             object.__setattr__(self, name, coerce(getattr(self, name), kind, name))
-        check("split", self.split, SPLITS, None)
+        check_value("split", self.split, SPLITS, None)
         if self.profile is not None:
-            check("profile", self.profile, PROFILES, None)
-        check("seed", self.seed, None, 0)
-        check("batch_size", self.batch_size, None, 1)
+            check_value("profile", self.profile, PROFILES, None)
+        check_value("seed", self.seed, None, 0)
+        check_value("batch_size", self.batch_size, None, 1)
         if self.benchmark and self.split != "test":
             raise UserError("benchmark holds corrupted test images: drop split, or drop benchmark.")
         if self.benchmark and (self.profile or self.seed):

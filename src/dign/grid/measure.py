@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from dign.augment.train_transforms import TrainTransforms
 from dign.corruptions import corrupt
 from dign.models import build
 from dign.models.winograd import use_winograd
-from dign.parallel.devices import make_fabric
+from dign.parallel.fabric import make_fabric
 from dign.runs.config import RunConfig
 from dign.runs.folder import method_of
 from dign.training.optimizers import make_optimizer
+from dign.training.setup import make_transforms
 
 LONG_ENOUGH = 0.3
 """Seconds after which a measurement is trusted; until then it is repeated with twice the images."""
@@ -78,7 +78,7 @@ def _actions(
     model, optimizer = fabric.setup(model, optimizer)
     method = method_of(config)
     generator = torch.Generator(fabric.device).manual_seed(0)
-    transforms = TrainTransforms.of(config)
+    transforms = make_transforms(config)
 
     def step(images: Tensor) -> None:
         model.train()

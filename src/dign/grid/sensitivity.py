@@ -1,4 +1,4 @@
-"""How results depend on settings: a grid's numeric lists as tables, heat maps and curves."""
+"""How results depend on settings: a grid's numeric lists as points, and the tables of them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from typing import Any
 
 from dign.core.errors import UserError
 from dign.core.files import replacing, write_json
-from dign.grid.plan import Plan, PlannedRun, slug
+from dign.grid.plan import Plan, PlannedRun
 from dign.grid.state import Stage, state_of
 from dign.grid.storage import Store, open_store
-
-FOLDER = "sensitivity"
 
 
 @dataclass(frozen=True)
@@ -90,30 +88,6 @@ class Sensitivity:
         return next((point for point in self.points if point.values == wanted), None)
 
 
-def draw_sensitivity(plan: Plan, out: Path | str, *, must: bool = True) -> list[str]:
-    """Write tables and figures of every study in the grid into `sensitivity/` under `out`; returns their places.
-
-    Where the grid has no numeric lists but the seed, or none of its runs is done: nothing, or an error if `must`.
-    """
-    studies = studies_of(plan, out)
-    if not studies:
-        if must:
-            raise UserError(
-                "There is no sensitivity study to draw: it needs finished runs and a list of numbers, as in "
-                "[settings.dign] weight = [0.1, 0.2]."
-            )
-        return []
-    from dign.grid.sensitivity_figures import draw_figures
-
-    store, places = open_store(out), []
-    with store.working(FOLDER, every=3600) as folder:
-        for study in studies:
-            target = folder / slug(study.title)
-            written = [*_write_tables(study, target), *draw_figures(study, target)]
-            places += [f"{store.location}/{FOLDER}/{path.relative_to(folder).as_posix()}" for path in written]
-    return places
-
-
 def studies_of(plan: Plan, out: Path | str) -> list[Sensitivity]:
     """The finished runs of a grid, one study for each data set, model, method and setting that is not a number."""
     groups: dict[str, list[PlannedRun]] = {}
@@ -182,7 +156,7 @@ def _reference(study: Sensitivity, run: PlannedRun) -> dict[str, float]:
     return reference
 
 
-def _write_tables(study: Sensitivity, folder: Path) -> list[Path]:
+def write_tables(study: Sensitivity, folder: Path) -> list[Path]:
     measures = study.measures
     rows = [
         {

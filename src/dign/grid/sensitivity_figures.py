@@ -1,4 +1,4 @@
-"""The figures of a sensitivity study: a heat map for each pair of settings, and curves for each setting."""
+"""The outcome of a sensitivity study: tables, a heat map for each pair of settings, and curves for each setting."""
 
 from __future__ import annotations
 
@@ -9,14 +9,41 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dign.core.errors import UserError
 from dign.core.files import replacing
-from dign.grid.sensitivity import Measure, Point, Sensitivity
+from dign.grid.plan import Plan, slug
+from dign.grid.sensitivity import Measure, Point, Sensitivity, studies_of, write_tables
+from dign.grid.storage import open_store
+
+FOLDER = "sensitivity"
 
 FORMATS = ("png", "svg")
 COLOURS = ("#00539c", "#c2410c", "#00805a", "#7a1f4b", "#b97b00", "#007f8f", "#5b3fa8", "#6b6f76")
 MARKERS = "os^DvXP*"
 SYMBOLS = {"dign.sigma_max": r"$\sigma_{max}$", "dign.weight": r"$\lambda$", "dign.samples": "$n$"}
 """As the paper writes DiGN's settings."""
+
+
+def draw_sensitivity(plan: Plan, out: Path | str, *, must: bool = True) -> list[str]:
+    """Write tables and figures of every study in the grid into `sensitivity/` under `out`; returns their places.
+
+    Where the grid has no numeric lists but the seed, or none of its runs is done: nothing, or an error if `must`.
+    """
+    studies = studies_of(plan, out)
+    if not studies:
+        if must:
+            raise UserError(
+                "There is no sensitivity study to draw: it needs finished runs and a list of numbers, as in "
+                "[settings.dign] weight = [0.1, 0.2]."
+            )
+        return []
+    store, places = open_store(out), []
+    with store.working(FOLDER, every=3600) as folder:
+        for study in studies:
+            target = folder / slug(study.title)
+            written = [*write_tables(study, target), *draw_figures(study, target)]
+            places += [f"{store.location}/{FOLDER}/{path.relative_to(folder).as_posix()}" for path in written]
+    return places
 
 
 def draw_figures(study: Sensitivity, folder: Path) -> list[Path]:

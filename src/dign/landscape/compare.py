@@ -15,6 +15,7 @@ from torch import Tensor
 
 from dign.core.errors import UserError
 from dign.core.files import write_json
+from dign.core.provenance import git_commit, now, versions
 from dign.core.seeds import make_generator
 from dign.data.dataset import Split
 from dign.data.names import public_name
@@ -23,7 +24,7 @@ from dign.landscape.measure import Plan, default_radii, measure
 from dign.landscape.theory import TheoryPlan, measure_theory
 from dign.landscape.verdicts import theory_summary
 from dign.parallel.devices import pick_device
-from dign.runs.folder import Run, git_commit, now, versions
+from dign.runs.folder import Run
 
 FILE = "landscape.json"
 SCHEMA = 1

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from dign.core.errors import UserError, check_at_least
+from dign.core.checks import check_at_least
+from dign.core.errors import UserError
 from dign.core.freezing import frozen
 from dign.core.seeds import make_generator
 from dign.landscape.gradients import (

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from dign.augment.noise import add_diverse_gaussian_noise, add_gaussian_noise
+from dign.core.checks import check_at_least
 from dign.core.divergences import kl, log_probabilities
-from dign.core.errors import check_at_least
 from dign.core.freezing import frozen
 from dign.core.seeds import make_generator
 from dign.landscape.curvature import Estimate, Hessian, hessian_of

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from dign.core.errors import check_at_least
+from dign.core.checks import check_at_least
 from dign.core.image_rng import normal_like
 from dign.core.seeds import make_generator
 from dign.landscape.curvature import Hessian, hessian

@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dign.core.checks import check_at_least
 from dign.core.divergences import log_probabilities
-from dign.core.errors import UserError, check_at_least
+from dign.core.errors import UserError
 from dign.core.freezing import frozen
 from dign.core.image_rng import image_noise
 from dign.landscape.batch_size import Progress, fitting_batch_size, in_batches

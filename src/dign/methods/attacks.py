@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dign.core.errors import check_at_least, check_whole, unknown_name
+from dign.core.checks import check_at_least, check_whole
+from dign.core.errors import unknown_name
 from dign.core.freezing import frozen
 from dign.core.image_rng import normal_like, uniform
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from dign.core.checks import check_at_least, check_whole
 from dign.core.divergences import jensen_shannon, log_probabilities
-from dign.core.errors import check_at_least, check_whole
 from dign.core.freezing import frozen
 from dign.core.image_rng import uniform
 from dign.methods.attacks import cross_entropy_of, input_gradients

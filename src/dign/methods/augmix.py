@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from dign.augment.chains import NINE, OPERATIONS, chains, dirichlet, mix
+from dign.core.checks import check_at_least, check_whole
 from dign.core.divergences import jensen_shannon, log_probabilities
-from dign.core.errors import UserError, check_at_least, check_whole, unknown_name
+from dign.core.errors import UserError, unknown_name
 from dign.core.image_rng import own, whole
 from dign.methods.base import Cost, Method
 

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from dign.augment.noise2net import noise2net
-from dign.core.errors import UserError, check_at_least, check_whole
+from dign.core.checks import check_at_least, check_whole
+from dign.core.errors import UserError
 from dign.core.image_rng import held, whole
 from dign.methods.base import Cost, Method
 

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from dign.augment.noise import add_diverse_gaussian_noise
+from dign.core.checks import check_at_least, check_whole
 from dign.core.divergences import kl, log_probabilities
-from dign.core.errors import UserError, check_at_least, check_whole
+from dign.core.errors import UserError
 from dign.methods.base import Cost, Method
 
 

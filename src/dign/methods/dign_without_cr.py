@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dign.augment.noise import add_diverse_gaussian_noise
-from dign.core.errors import check_at_least
+from dign.core.checks import check_at_least
 from dign.methods.base import Cost, Method
 
 

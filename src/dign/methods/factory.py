@@ -6,10 +6,10 @@ from functools import reduce
 from operator import add
 from typing import Any, get_type_hints
 
+from dign.core.checks import check_tables, coerce
 from dign.core.errors import UserError, unknown_name
 from dign.methods import METHODS
 from dign.methods.base import Method
-from dign.runs.config import check_tables, coerce
 
 
 def make_method(

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dign.augment.noise import add_gaussian_noise
-from dign.core.errors import check_at_least, check_whole
+from dign.core.checks import check_at_least, check_whole
 from dign.methods.base import Cost, Method
 
 

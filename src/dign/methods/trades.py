@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from dign.core.checks import check_at_least
 from dign.core.divergences import kl, log_probabilities
-from dign.core.errors import check_at_least
 from dign.core.freezing import frozen
 from dign.methods.attacks import PGDSettings
 from dign.methods.base import Cost, Method

@@ -6,8 +6,6 @@ that none waits for another that has gone.
 
 from __future__ import annotations
 
-import atexit
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -19,7 +17,6 @@ from torch import Tensor, distributed
 from dign.core.errors import SaidElsewhere, UserError
 from dign.core.image_rng import make_shared_generator
 from dign.core.seeds import make_generator
-from dign.parallel.launching import processes
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -143,28 +140,3 @@ class Team:
 
 
 ALONE = Team()
-
-
-def meet_after_restart(device: torch.device) -> None:
-    """Connect processes that torchrun has started again, before Fabric does.
-
-    Torchrun keeps the store in which processes leave their addresses, and with it those of the ones that have died
-    (torch 2.13): each attempt has to look in a place of its own.
-    """
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    if attempt == "0" or distributed.is_initialized():
-        return
-    store, rank, count = next(distributed.rendezvous("env://"))
-    place = distributed.PrefixStore(f"attempt {attempt}", store)
-    backend, own = ("nccl", device) if device.type == "cuda" else ("gloo", None)
-    distributed.init_process_group(backend, store=place, rank=rank, world_size=count, device_id=own)
-    atexit.register(distributed.destroy_process_group)
-
-
-def join(device: str, devices: int, nodes: int) -> Team:
-    """Start, or find, the processes that were asked for. Without several, nothing is started or imported."""
-    if processes(devices, nodes) == (1, 1):
-        return ALONE
-    from dign.parallel.devices import make_fabric
-
-    return Team.of(make_fabric(device, "32", devices, nodes))

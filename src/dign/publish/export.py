@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dign import __version__
 from dign.core.errors import UserError
 from dign.core.files import replacing
+from dign.core.version import __version__
 from dign.corruptions import corrupt
 from dign.methods.base import Method
 from dign.parallel.devices import as_float

@@ -16,7 +16,6 @@ from dign.methods.factory import make_method, settings_of
 from dign.models import build
 from dign.publish.model_card import card_text, read_results
 from dign.runs.checkpoints import load_weights, save_weights
-from dign.runs.classifier import Classifier
 from dign.runs.folder import Run
 from dign.runs.hub_config import CONFIG, WEIGHTS, read_hub_config
 
@@ -124,10 +123,3 @@ def _push(folder: Path, repository: str) -> None:
     except Exception as error:  # whatever its library for the network raises: the folder stands
         reason = reason_of(error)
         raise UserError(f"{folder} was saved, but not uploaded to {repository}: {reason}") from error
-
-
-def open_hub_folder(folder: Path) -> Classifier:
-    """The classifier in a hub folder, on the CPU in eval mode."""
-    read_hub_config(folder)
-    model = HubModel.from_pretrained(str(folder))
-    return Classifier(folder.resolve().name, model, model.method, list(model.classes), model.image_size)

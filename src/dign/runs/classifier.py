@@ -10,8 +10,11 @@ from torch import Tensor, nn
 
 from dign.core.errors import UserError
 from dign.methods.base import Method
+from dign.methods.factory import make_method
+from dign.models import build
+from dign.runs.checkpoints import load_weights
 from dign.runs.folder import load_run
-from dign.runs.hub_config import HUB_PREFIX, hub_folder, is_hub_folder
+from dign.runs.hub_config import HUB_PREFIX, WEIGHTS, hub_folder, is_hub_folder, read_hub_config
 
 
 @dataclass(frozen=True)
@@ -33,11 +36,7 @@ def open_classifier(where: str | Path) -> Classifier:
     """The classifier in a finished run folder, or in a hub folder (`DIR` or `hub:DIR`), on the CPU in eval mode."""
     folder = hub_folder(where)
     if is_hub_folder(folder):
-        try:
-            from dign.publish.hub import open_hub_folder
-        except ImportError as error:
-            raise UserError(f"Hub folders need huggingface_hub ({error}): pip install 'dign[hub]'.") from error
-        return open_hub_folder(folder)
+        return _open_hub_folder(folder)
     if str(where).startswith(HUB_PREFIX) or not (folder / "config.toml").is_file():
         raise UserError(
             f"{folder} is no model: give a run folder (with config.toml, from `dign train`) or a hub folder "
@@ -45,3 +44,18 @@ def open_classifier(where: str | Path) -> Classifier:
         )
     run = load_run(folder)
     return Classifier(run.path.resolve().name, run.model(), run.method(), run.classes, run.image_size)
+
+
+def _open_hub_folder(folder: Path) -> Classifier:
+    config = read_hub_config(folder)
+    height, width = config["image_size"]
+    model = build(
+        config["model"],
+        classes=len(config["classes"]),
+        image_size=(height, width),
+        mean=config["mean"],
+        std=config["std"],
+    )
+    load_weights(folder / WEIGHTS, model)
+    method = make_method(config["method"], config["settings"])
+    return Classifier(folder.resolve().name, model.eval(), method, config["classes"], (height, width))

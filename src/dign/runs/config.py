@@ -10,10 +10,10 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
-from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 from dign.core.catalog import METHODS
+from dign.core.checks import check_value, coerce
 from dign.core.errors import UserError, unknown_name
 from dign.core.files import check_depth, is_text, read_limited
 from dign.runs.hub_config import HUB_PREFIX, hub_folder, is_hub_folder, read_hub_config
@@ -110,7 +110,7 @@ class RunConfig:
                 continue
             value = coerce(getattr(self, spec.name), hints[spec.name], spec.name)
             object.__setattr__(self, spec.name, value)
-            check(spec.name, value, spec.metadata["choices"], spec.metadata["least"])
+            check_value(spec.name, value, spec.metadata["choices"], spec.metadata["least"])
             if isinstance(value, int) and abs(value) >= 2**63:
                 raise UserError(f"{spec.name} must be below 2^63, not {value}.")
             if isinstance(value, str) and not is_text(value):
@@ -212,12 +212,6 @@ def _merged(defaults: dict[str, dict[str, Any]], given: Any) -> Any:
     return {**tables, **{name: {**defaults[name], **given[name]} for name in both}}
 
 
-def check_tables(settings: Any) -> None:
-    """Refuse settings of the methods that are no tables."""
-    if not isinstance(settings, Mapping) or not all(isinstance(table, Mapping) for table in settings.values()):
-        raise UserError("settings must hold a table for each method that it names, as in [settings.dign].")
-
-
 def _with_model_of_init(values: dict[str, Any]) -> dict[str, Any]:
     """`model = "hub:DIR"` is that folder's architecture with `init = DIR`; `init` alone brings its architecture too."""
     if str(values.get("model", "")).startswith(HUB_PREFIX):
@@ -268,39 +262,6 @@ def _check_numbers(value: Any) -> None:
         raise ValueError("it holds a number of absurd length")
     for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         _check_numbers(item)
-
-
-def coerce(value: Any, kind: Any, name: str) -> Any:
-    """`value` as `kind`: numbers and booleans may come as text from the command line, integers stand for floats."""
-    options = [option for option in get_args(kind) if option is not type(None)]
-    if get_origin(kind) in (Union, UnionType):  # X | None
-        return None if value is None or value == "none" else coerce(value, options[0], name)
-    if get_origin(kind) is tuple:
-        items = value.split(",") if isinstance(value, str) else value
-        if not isinstance(items, list | tuple):
-            raise UserError(f"{name} must be a list, not {value!r}.")
-        return tuple(coerce(item, options[0], name) for item in items)
-    words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-    if kind is bool and isinstance(value, str) and value.lower() in words:
-        return words[value.lower()]
-    try:
-        if kind is float and isinstance(value, int | float | str) and not isinstance(value, bool):
-            return float(value)
-        if kind is int and (type(value) is int or isinstance(value, str)):
-            return int(value)
-    except (ValueError, OverflowError):
-        pass
-    if type(value) is kind:
-        return value
-    wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}.get(kind, str(kind))
-    raise UserError(f"{name} must be {wanted}, not {value!r}.")
-
-
-def check(name: str, value: Any, choices: tuple[str, ...] | None, least: float | None) -> None:
-    if choices and value not in choices:
-        raise unknown_name(name, value, choices)
-    if least is not None and not least <= value < float("inf"):
-        raise UserError(f"{name} must be at least {least}, not {value}.")
 
 
 def _toml_value(value: Any) -> str:

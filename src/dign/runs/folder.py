@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import platform
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from dign.core.checks import unsound_facts
+from dign.core.checks import check_tables, unsound_facts
 from dign.core.errors import UserError, listed, to_type
 from dign.core.files import read_json, write_json, write_text
 from dign.core.locks import alone_in
+from dign.core.provenance import git_commit, now, versions
 from dign.data.dataset import DataSet, Split
 from dign.data.names import FOLDER_PREFIX
 from dign.data.sources.folder import has_own_test_split
@@ -28,9 +26,9 @@ from dign.methods.base import Method
 from dign.methods.factory import make_method, settings_of
 from dign.models import build
 from dign.runs.checkpoints import load_weights
-from dign.runs.config import RunConfig, check_tables, read_toml
+from dign.runs.config import RunConfig, read_toml
 from dign.runs.hub_config import hub_folder, is_hub_folder
-from dign.training.data_advice import unset_noise_levels, with_noise_levels
+from dign.runs.noise_levels import unset_noise_levels, with_noise_levels
 
 
 @dataclass(frozen=True)
@@ -255,25 +253,3 @@ def load_data(config: RunConfig) -> DataSet:
     return load(
         config.data, size=config.size or None, validation=config.validation, validation_seed=config.validation_seed
     )
-
-
-def git_commit() -> str | None:
-    """The commit of the source tree this package runs from, with '+' if it was changed; None outside one."""
-    try:
-        folder = Path(__file__).parent
-        known = ["git", "ls-files", "--error-unmatch", Path(__file__).name]  # else it is somebody's .venv in his own
-        subprocess.run(known, cwd=folder, capture_output=True, check=True)
-        head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True)
-        dirty = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "."], cwd=folder, capture_output=True)
-        return head.stdout.strip() + ("+" if dirty.returncode else "")
-    except (OSError, subprocess.CalledProcessError):
-        return None
-
-
-def versions() -> dict[str, str]:
-    packages = {name: version(name) for name in ("dign", "torch", "numpy", "lightning-fabric")}
-    return {**packages, "python": platform.python_version()}
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

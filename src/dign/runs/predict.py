@@ -13,7 +13,8 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 from dign.augment.noise import add_gaussian_noise
-from dign.core.errors import UserError, check_at_least
+from dign.core.checks import check_at_least
+from dign.core.errors import UserError
 from dign.core.freezing import frozen
 from dign.core.seeds import make_generator
 from dign.data.decoding import decode, in_parallel, printable

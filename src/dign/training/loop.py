@@ -13,27 +13,29 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from dign.augment.train_transforms import TrainTransforms, alternating_flips, shrunk
+from dign.augment.train_transforms import alternating_flips, shrunk
 from dign.core.errors import UserError, to_type
 from dign.core.files import read_json, write_json
+from dign.core.provenance import now
 from dign.core.seeds import derive_seed, global_generators_kept, make_generator, seed_global_generators
 from dign.data.dataset import DataSet
 from dign.methods.base import Method
 from dign.models import whiten
 from dign.models.winograd import use_winograd
 from dign.parallel.batch_norm import Statistics, synchronise
-from dign.parallel.devices import as_float, check_compiler, make_fabric, where_it_runs
+from dign.parallel.devices import as_float, check_compiler, where_it_runs
+from dign.parallel.fabric import make_fabric
 from dign.parallel.launching import torchrun_job
 from dign.parallel.team import Team
 from dign.runs.checkpoints import load_state, load_weights, save_state, save_weights
 from dign.runs.config import RunConfig
-from dign.runs.folder import Run, begun_by, check_free, load_run, locked, now
+from dign.runs.folder import Run, begun_by, check_free, load_run, locked
 from dign.training.cost import work_done
 from dign.training.interrupts import Interrupted, interruptible
 from dign.training.logger import Monitor, Unseen
 from dign.training.optimizers import make_optimizer
 from dign.training.schedule import learning_rate
-from dign.training.setup import batch_size_of, create, prepared, steps_per_epoch
+from dign.training.setup import batch_size_of, create, make_transforms, prepared, steps_per_epoch
 from dign.training.starting_weights import Start, freeze, starting_weights
 from dign.training.step_log import Step, stacked, unstacked
 from dign.training.trackers import make_tracker
@@ -112,7 +114,7 @@ class _Training:
         self.run, self.config, self.data = run, config, data
         self.fabric, self.team, self.device = fabric, team, fabric.device
         self.method: Method = run.method()
-        self.transforms = TrainTransforms.of(config)
+        self.transforms = make_transforms(config)
         self.batch_size = batch_size_of(config, data)
         self.steps_per_epoch = steps_per_epoch(config, data)
         self.total = config.epochs * self.steps_per_epoch
@@ -196,7 +198,7 @@ class _Training:
 
     def _moved(self) -> list[str]:
         """What differs from where the run began, if it goes on elsewhere."""
-        before, here = self.run.info.get("machine", {}), where_it_runs(self.config, self.device)
+        before, here = self.run.info.get("machine", {}), where_it_runs(self.config.precision, self.device)
         return [
             f"This run began with {name} {before[name]} and goes on with {value}: "
             "its weights will not be those of an undisturbed run."

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from dign.augment.train_transforms import shrunk_size
+from dign.augment.train_transforms import TrainTransforms, shrunk_size
 from dign.core.errors import UserError, reason_of
 from dign.data.dataset import DataSet
 from dign.models import build, channel_statistics
@@ -93,7 +93,13 @@ def create(config: RunConfig, out: Path | str, data: DataSet, start: Start | Non
         facts["job"] = torchrun_job()
     notes = [*advice(data, config.epochs * steps_per_epoch(config, data), from_nothing=start is None), *_about(start)]
     assert team.device is not None  # it was gathered to train
-    create_run(out, config, data, mean, std, where_it_runs(config, team.device), notes=notes, **facts)
+    create_run(out, config, data, mean, std, where_it_runs(config.precision, team.device), notes=notes, **facts)
+
+
+def make_transforms(config: RunConfig) -> TrainTransforms:
+    """The transforms of a run: its `jitter` is that of brightness, contrast and saturation."""
+    jitter = dict.fromkeys(("brightness", "contrast", "saturation"), config.jitter)
+    return TrainTransforms(crop=config.crop, flip=config.flip, rotation=config.rotation, **jitter)
 
 
 def _about(start: Start | None) -> list[str]:

@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dign import __version__
 from dign.core.errors import UserError, unknown_name
 from dign.core.files import replacing
 from dign.core.locks import alone_in
+from dign.core.version import __version__
 from dign.corruptions import NAMES, SEVERITIES, corrupt, profile_for
 from dign.corruptions.benchmark.manifest import (
     FOLDERS,
