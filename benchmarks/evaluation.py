@@ -13,11 +13,11 @@ import time
 import torch
 
 from dign.core.freezing import frozen
+from dign.core.pixels import to_float
 from dign.corruptions import NAMES
 from dign.data.dataset import Split
 from dign.evaluation.evaluate import Conditions, evaluate
 from dign.models import build
-from dign.parallel.devices import as_float
 
 
 def main() -> None:
@@ -50,7 +50,7 @@ def main() -> None:
 
 @torch.no_grad()
 def bare_passes(model: torch.nn.Module, split: Split, count: int) -> None:
-    x = as_float(split.images)
+    x = to_float(split.images)
     with frozen(model):
         for _ in range(count):
             model(x)

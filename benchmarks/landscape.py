@@ -21,10 +21,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dign.core.freezing import frozen
+from dign.core.pixels import to_float
 from dign.landscape.batch_size import fitting_batch_size
 from dign.landscape.measure import Plan, default_radii, measure
 from dign.models import build
-from dign.parallel.devices import as_float
 
 
 def bare_passes(model: nn.Module, images: Tensor, labels: Tensor, plan: Plan, batch_size: int) -> dict[str, float]:
@@ -32,7 +32,7 @@ def bare_passes(model: nn.Module, images: Tensor, labels: Tensor, plan: Plan, ba
     seconds = {"gradient": 0.0, "forward": 0.0}
     with frozen(model):
         for first in range(0, len(images), batch_size):
-            x, y = as_float(images[first : first + batch_size]), labels[first : first + batch_size]
+            x, y = to_float(images[first : first + batch_size]), labels[first : first + batch_size]
             for _ in range(plan.gradient_evaluations):
                 seconds["gradient"] += timed(lambda x=x, y=y: gradient(model, x, y))
             for _ in range(plan.forward_passes):
@@ -83,8 +83,8 @@ def main() -> None:
     shape = (options.images, 3, 32, 32)
     images = torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8).to(options.device)
     labels = torch.randint(0, 10, shape[:1], generator=generator).to(options.device)
-    batch_size = fitting_batch_size(models[0], as_float(images[:1]))
-    gradient(models[0], as_float(images[:batch_size]), labels[:batch_size])  # warm up
+    batch_size = fitting_batch_size(models[0], to_float(images[:1]))
+    gradient(models[0], to_float(images[:batch_size]), labels[:batch_size])  # warm up
 
     rounds = []
     for _ in range(options.repeats):

@@ -115,7 +115,7 @@ def augmix(repeats: int, threads: int) -> None:
 
 
 class Stepper:
-    """A method on a ResNet-18 with an optimiser, one step at a call."""
+    """A method on a ResNet-18 with an optimizer, one step at a call."""
 
     def __init__(self, method: Method, batch: int, *, fast: bool = False) -> None:
         self.method = method
@@ -138,7 +138,7 @@ class Convolutions:
     """The forward and backward passes of a ResNet-18's convolutions in channels-last, and nothing else.
 
     No setting of the loop makes a step faster than this: what is left out (norms, activations, additions, losses, the
-    optimiser) can be fused into fewer passes over the memory, but the products have to be computed.
+    optimizer) can be fused into fewer passes over the memory, but the products have to be computed.
     """
 
     def __init__(self, batch: int) -> None:

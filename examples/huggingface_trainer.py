@@ -37,7 +37,7 @@ class MethodTrainer(Trainer):
 
 
 class Classifier(nn.Module):
-    """Normalisation and a network of transformers, taking [0,1] images."""
+    """Normalization and a network of transformers, taking [0,1] images."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()

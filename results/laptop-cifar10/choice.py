@@ -2,7 +2,7 @@
 
 python results/laptop-cifar10/choice.py RUN [RUN ...]
 
-Uniform noise stands for the noises, the others for the rest: gamma, occlusion, rotation, loss of colour.
+Uniform noise stands for the noises, the others for the rest: gamma, occlusion, rotation, loss of color.
 """
 
 import math
@@ -40,7 +40,7 @@ OTHERS = {
     "gamma 2.5": lambda x: x**2.5,
     "occlusion": occluded,
     "rotation 20": lambda x: rotated(x, 20.0),
-    "grey": lambda x: x.mean(1, keepdim=True).expand_as(x),
+    "gray": lambda x: x.mean(1, keepdim=True).expand_as(x),
 }
 
 

@@ -58,9 +58,9 @@ def player(size=(16, 16), classes=("dark", "bright"), slot=0):
 
 
 @pytest.fixture
-def grey(tmp_path):
-    """An image of one grey, 130 of 255."""
-    path = tmp_path / "grey.png"
+def gray(tmp_path):
+    """An image of one gray, 130 of 255."""
+    path = tmp_path / "gray.png"
     Image.fromarray(np.full((40, 30, 3), 130, dtype=np.uint8)).save(path)
     return path
 
@@ -81,29 +81,29 @@ def runs(tmp_path_factory):
     return [folder / "measured", folder / "plain"]
 
 
-def test_a_clean_image_gets_the_probabilities_worked_out_by_hand(grey):
-    (view,) = look([player()], grey, "fog", 0)
+def test_a_clean_image_gets_the_probabilities_worked_out_by_hand(gray):
+    (view,) = look([player()], gray, "fog", 0)
     bright = 1 / (1 + math.exp(-100 * (130 / 255 - 0.5)))
     assert [name for name, _ in view.top] == ["bright", "dark"]
     assert view.top[0][1] == pytest.approx(bright, rel=1e-5) and view.top[1][1] == pytest.approx(1 - bright, rel=1e-5)
     assert view.image.shape == (3, 16, 16) and (view.image == 130).all()
 
 
-def test_a_model_sees_what_evaluation_would_show_it_at_its_own_size(grey):
-    small, large, same = look([player((8, 8)), player((32, 32)), player((8, 8))], grey, "shot_noise", 4, draw=7)
+def test_a_model_sees_what_evaluation_would_show_it_at_its_own_size(gray):
+    small, large, same = look([player((8, 8)), player((32, 32)), player((8, 8))], gray, "shot_noise", 4, draw=7)
     for view, size in ((small, (8, 8)), (large, (32, 32)), (same, (8, 8))):
-        expected = corrupt(read_images([grey], size), "shot_noise", 4, seed=7)
+        expected = corrupt(read_images([gray], size), "shot_noise", 4, seed=7)
         assert torch.equal(view.image, expected[0])
         bright = 1 / (1 + math.exp(-100 * (expected.double().mean().item() / 255 - 0.5)))
         assert dict(view.top)["bright"] == pytest.approx(bright, abs=1e-4)
-    other = look([player((8, 8))], grey, "shot_noise", 4, draw=8)[0]
+    other = look([player((8, 8))], gray, "shot_noise", 4, draw=8)[0]
     assert not torch.equal(small.image, other.image)
 
 
-def test_it_agrees_with_dign_predict(runs, grey):
+def test_it_agrees_with_dign_predict(runs, gray):
     players = open_players(runs, "cpu")
-    (view,) = look(players[:1], grey, "snow", 0)  # not the second, RSE, which predicts with noise of its own
-    predicted = next(predict_files(players[0].classifier, [grey], draws=1, top=5, device="cpu"))
+    (view,) = look(players[:1], gray, "snow", 0)  # not the second, RSE, which predicts with noise of its own
+    predicted = next(predict_files(players[0].classifier, [gray], draws=1, top=5, device="cpu"))
     assert dict(view.top) == pytest.approx(predicted.top, abs=1e-6) and len(view.top) == 5
 
 
@@ -117,12 +117,12 @@ def test_models_are_told_apart(runs, tmp_path):
     assert all(f".s{each.slot}{{--c:" in stylesheet(players) for each in players)
 
 
-def test_examples_are_test_images_that_are_known_again(runs, tmp_path, grey):
+def test_examples_are_test_images_that_are_known_again(runs, tmp_path, gray):
     examples = open_examples(runs, count=5)
     assert examples.images.shape == (5, 3, 8, 8) and len(examples.labels) == 5
     path = tmp_path / "picked.png"
     Image.fromarray(examples.images[3].permute(1, 2, 0).contiguous().numpy()).save(path)
-    assert true_class(path, examples) == examples.labels[3] and true_class(grey, examples) is None
+    assert true_class(path, examples) == examples.labels[3] and true_class(gray, examples) is None
     assert "is in a run folder" in open_examples([tmp_path]).missing and true_class(path, NO_EXAMPLES) is None
 
 
@@ -140,7 +140,7 @@ def test_calibration_is_that_of_the_chosen_condition_or_a_way_to_get_it(runs):
     assert nothing is None and "has no results.json: make it with `dign evaluate" in sentence
 
 
-def test_the_severities_shown_are_those_that_were_measured(runs, tmp_path, grey):
+def test_the_severities_shown_are_those_that_were_measured(runs, tmp_path, gray):
     other = tmp_path / "imagenet"
     shutil.copytree(runs[0], other)
     results = json.loads((other / "results.json").read_text())
@@ -153,8 +153,8 @@ def test_the_severities_shown_are_those_that_were_measured(runs, tmp_path, grey)
     sentence, nothing = calibration_under(imagenet, "gaussian_noise", 3)
     assert nothing is None and "`dign play --profile imagenet`" in sentence
     assert calibration_under(imagenet, "gaussian_noise", 0)[1] is not None  # clean images have no severity
-    (view,) = look([imagenet], grey, "gaussian_noise", 3, profile="imagenet")
-    pixels = read_images([grey], (8, 8))
+    (view,) = look([imagenet], gray, "gaussian_noise", 3, profile="imagenet")
+    pixels = read_images([gray], (8, 8))
     assert torch.equal(view.image, corrupt(pixels, "gaussian_noise", 3, profile="imagenet")[0])
     assert not torch.equal(view.image, corrupt(pixels, "gaussian_noise", 3)[0])
 
@@ -167,20 +167,20 @@ def test_broken_results_are_named_and_stop_nothing(runs, tmp_path):
     assert each.measured is None and "is broken" in each.missing
 
 
-def test_the_answer_escapes_names_and_shows_each_model(grey):
-    html = answer([player(classes=("dark", HOSTILE)), player(slot=3)], NO_EXAMPLES, str(grey), "fog", 0, 0)
+def test_the_answer_escapes_names_and_shows_each_model(gray):
+    html = answer([player(classes=("dark", HOSTILE)), player(slot=3)], NO_EXAMPLES, str(gray), "fog", 0, 0)
     assert "<img src=x" not in html and "&lt;img src=x" in html
     assert html.count('class="model') == 2 and html.count("<figure") == 1 and "True class" not in html
     assert "dign evaluate x" in html and "Drop in an image" in answer([player()], NO_EXAMPLES, None, "fog", 0, 0)
 
 
-def test_the_answer_draws_the_calibration(grey):
+def test_the_answer_draws_the_calibration(gray):
     calibration = Calibration()
     calibration.update(torch.tensor([[0.9, 0.1], [0.2, 0.8]]), torch.tensor([0, 0]))
     measured = type("Measured", (), {"clean": calibration, "corruptions": {}, "folder": Path("runs/x")})()
     each = player()
     each = Player(each.name, each.title, 0, each.classifier, each.device, measured, "")
-    html = answer([each], NO_EXAMPLES, str(grey), "fog", 0, 0)
+    html = answer([each], NO_EXAMPLES, str(gray), "fog", 0, 0)
     assert "<svg" in html and "accuracy 50.0 %, calibration error (ECE) 45.0 %, 2 images" in html
 
 

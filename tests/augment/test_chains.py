@@ -41,9 +41,9 @@ def test_geometric_operations_go_both_ways(name):
     weight = changed.sum((1, 2))
     seen = weight > 0
     axis = 1 if name in ("shear-y", "translate-y", "rotate") else 2
-    centre = (changed.sum(3 - axis) * torch.arange(15)).sum(1)[seen] / weight[seen]
+    center = (changed.sum(3 - axis) * torch.arange(15)).sum(1)[seen] / weight[seen]
     start = 3 if axis == 1 else 11
-    assert (centre > start + 0.3).any() and (centre < start - 0.3).any()
+    assert (center > start + 0.3).any() and (center < start - 0.3).any()
 
 
 def test_levels_are_those_of_augmix_s_authors():

@@ -35,10 +35,10 @@ def plain_block(x, hidden, scale, kernels, dilations, draws):
     for i in range(len(x)):
         first, *middle, last = (each[i] for each in drawn)
 
-        def normalised(image):
+        def normalized(image):
             return nn.BatchNorm2d(image.shape[1]).train()(image)
 
-        spread = functional.relu(normalised(functional.conv2d(x[i : i + 1], first)))
+        spread = functional.relu(normalized(functional.conv2d(x[i : i + 1], first)))
         parts = spread.split(hidden, dim=1)
         made, current = [], None
         for part, kernel, dilation, weight in zip(parts, kernels, dilations, middle, strict=False):
@@ -46,9 +46,9 @@ def plain_block(x, hidden, scale, kernels, dilations, draws):
             bias = torch.ones(hidden)
             padding = dilation * (kernel - 1) // 2
             current = functional.conv2d(current, weight, bias, padding=padding, dilation=dilation)
-            current = functional.relu(normalised(current))
+            current = functional.relu(normalized(current))
             made.append(current)
-        out.append(normalised(functional.conv2d(torch.cat((*made, parts[-1]), 1), last)))
+        out.append(normalized(functional.conv2d(torch.cat((*made, parts[-1]), 1), last)))
     return torch.cat(out).detach()
 
 

@@ -40,7 +40,7 @@ def test_crop_and_flip_give_exactly_a_window_of_the_padded_image_or_its_mirror(x
 
 def test_rotation_turns_a_bright_dot_by_at_most_the_given_angle():
     x = torch.zeros(256, 3, 33, 33)
-    x[:, :, 16, 31] = 1  # 15 pixels to the right of the centre
+    x[:, :, 16, 31] = 1  # 15 pixels to the right of the center
     turned = TrainTransforms(**OFF | {"rotation": 20})(x, generator())[:, 0]
     weight = turned.sum((1, 2))
     rows = (turned.sum(2) * torch.arange(33)).sum(1) / weight - 16
@@ -52,11 +52,11 @@ def test_rotation_turns_a_bright_dot_by_at_most_the_given_angle():
 
 
 @pytest.mark.parametrize("name", ["brightness", "contrast", "saturation"])
-def test_a_colour_factor_is_the_textbook_one_per_image(x, name):
+def test_a_color_factor_is_the_textbook_one_per_image(x, name):
     out = TrainTransforms(**OFF | {name: 0.25})(x, generator(3))
     factor = 0.75 + 0.5 * torch.rand(64, 1, 1, 1, generator=generator(3))
-    grey = (x * torch.tensor([0.299, 0.587, 0.114]).view(1, 3, 1, 1)).sum(1, keepdim=True)
-    base = {"brightness": 0, "contrast": grey.mean((1, 2, 3), keepdim=True), "saturation": grey}[name]
+    gray = (x * torch.tensor([0.299, 0.587, 0.114]).view(1, 3, 1, 1)).sum(1, keepdim=True)
+    base = {"brightness": 0, "contrast": gray.mean((1, 2, 3), keepdim=True), "saturation": gray}[name]
     torch.testing.assert_close(out, (factor * x + (1 - factor) * base).clamp(0, 1), atol=1e-6, rtol=0)
 
 

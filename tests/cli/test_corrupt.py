@@ -41,7 +41,7 @@ def test_a_picture_becomes_a_sheet(tmp_path: Path) -> None:
     assert run("corrupt", str(picture), "--preview", str(sheet)) == 0
     pixels = np.asarray(Image.open(sheet))
     assert pixels.shape[0] > 19 * 150 and pixels.shape[1] > 6 * 150
-    assert len(np.unique(pixels.astype(np.uint32) @ (1 << 16, 1 << 8, 1))) > 1000, "colours"
+    assert len(np.unique(pixels.astype(np.uint32) @ (1 << 16, 1 << 8, 1))) > 1000, "colors"
 
 
 def test_a_sheet_has_what_was_asked_for_and_a_long_picture_has_one(tmp_path: Path, capsys) -> None:

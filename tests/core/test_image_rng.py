@@ -6,7 +6,7 @@ from torch import nn
 
 from dign.augment.chains import OPERATIONS
 from dign.augment.train_transforms import TrainTransforms
-from dign.core.image_rng import held, make_shared_generator, normal_like, own, uniform, whole
+from dign.core.image_rng import global_batch_size, local_count, local_slice, make_shared_generator, normal_like, uniform
 from dign.core.seeds import make_generator
 from dign.methods import AT, METHODS, AugMax, AugMix, DeepAugment, DiGN
 
@@ -36,9 +36,9 @@ def test_every_process_keeps_the_numbers_of_its_own_images():
 
 
 def test_the_first_images_of_the_batch_are_the_first_of_every_process():
-    assert [held(7, shared(rank)) for rank in range(RANKS)] == [3, 2, 2] and held(7, None) == 7
-    assert whole(4, shared(1)) == 12 and whole(4, None) == 4
-    assert own(torch.arange(7), shared(1)).tolist() == [1, 4]
+    assert [local_count(7, shared(rank)) for rank in range(RANKS)] == [3, 2, 2] and local_count(7, None) == 7
+    assert global_batch_size(4, shared(1)) == 12 and global_batch_size(4, None) == 4
+    assert local_slice(torch.arange(7), shared(1)).tolist() == [1, 4]
 
 
 @pytest.mark.parametrize("method", VARIANTS, ids=[method.key for method in VARIANTS])

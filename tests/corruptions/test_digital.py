@@ -54,9 +54,9 @@ def test_pixelate_equals_two_box_resizes(size, severity: int, fraction: float) -
         ("saturate", 5, (1, 2.5, 1), (0, 0.2, 0)),
     ],
 )
-def test_colours_change_in_hsv(name: str, severity: int, factors, shifts) -> None:
+def test_colors_change_in_hsv(name: str, severity: int, factors, shifts) -> None:
     pixels = picture((40, 40), 3, blocky=True)
-    pixels[:8, :8] = 90  # grey
+    pixels[:8, :8] = 90  # gray
     hsv = rgb_to_hsv(pixels / 255.0) * np.array(factors) + np.array(shifts)
     expected = hsv_to_rgb(np.clip(hsv, 0, 1)) * 255
     made = corrupt(torch.from_numpy(pixels).permute(2, 0, 1), name, severity, profile="cifar")

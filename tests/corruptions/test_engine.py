@@ -96,13 +96,13 @@ def test_severities_get_worse(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("contrast", "brightness")])
-def test_greyscale_is_close_to_the_same_picture_in_colour(name: str) -> None:
+def test_grayscale_is_close_to_the_same_picture_in_color(name: str) -> None:
     if name in ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise", "saturate"):
-        pytest.skip("each channel has its own noise, or none has colour to saturate")
-    grey = images_of((32, 32), 6, channels=1)
-    in_colour = corrupt(grey.expand(-1, 3, -1, -1).contiguous(), name, 3).float()
+        pytest.skip("each channel has its own noise, or none has color to saturate")
+    gray = images_of((32, 32), 6, channels=1)
+    in_color = corrupt(gray.expand(-1, 3, -1, -1).contiguous(), name, 3).float()
     weights = torch.tensor([0.299, 0.587, 0.114]).view(1, 3, 1, 1)
-    difference = (corrupt(grey, name, 3).float() - (in_colour * weights).sum(1, keepdim=True)).abs()
+    difference = (corrupt(gray, name, 3).float() - (in_color * weights).sum(1, keepdim=True)).abs()
     assert float(difference.mean()) < 1.2
 
 

@@ -10,11 +10,11 @@ from dign.corruptions.color import luma
 HAVE_PHOTOGRAPHS = frosting.frost_source() == "photographs"
 
 
-def radial_power(grey: np.ndarray) -> np.ndarray:
+def radial_power(gray: np.ndarray) -> np.ndarray:
     """log10 of the power in five octaves of frequency."""
-    window = np.hanning(grey.shape[0])[:, None] * np.hanning(grey.shape[1])
-    power = np.abs(np.fft.fft2((grey - grey.mean()) * window)) ** 2 / (window**2).sum()
-    frequency = np.hypot(np.fft.fftfreq(grey.shape[0])[:, None], np.fft.fftfreq(grey.shape[1]))
+    window = np.hanning(gray.shape[0])[:, None] * np.hanning(gray.shape[1])
+    power = np.abs(np.fft.fft2((gray - gray.mean()) * window)) ** 2 / (window**2).sum()
+    frequency = np.hypot(np.fft.fftfreq(gray.shape[0])[:, None], np.fft.fftfreq(gray.shape[1]))
     edges = 0.5 / 2.0 ** np.arange(5, -1, -1)
     bands = [(frequency >= low) & (frequency < high) for low, high in itertools.pairwise(edges)]
     return np.log10([power[band].mean() for band in bands])
@@ -29,9 +29,9 @@ def test_procedural_frost_measures_like_the_photographs() -> None:
         assert a.shape == b.shape
         assert float((a.mean((1, 2)) - b.mean((1, 2))).abs().max()) < 4
         assert float((a.std((1, 2)) / b.std((1, 2)) - 1).abs().max()) < 0.2
-        grey_a, grey_b = luma(a[None])[0, 0].numpy(), luma(b[None])[0, 0].numpy()
-        assert np.abs(radial_power(grey_a) - radial_power(grey_b)).max() < 0.2
-        shrunk_a, shrunk_b = grey_a[2::5, 2::5], grey_b[2::5, 2::5]  # as the benchmarks of small images use them
+        gray_a, gray_b = luma(a[None])[0, 0].numpy(), luma(b[None])[0, 0].numpy()
+        assert np.abs(radial_power(gray_a) - radial_power(gray_b)).max() < 0.2
+        shrunk_a, shrunk_b = gray_a[2::5, 2::5], gray_b[2::5, 2::5]  # as the benchmarks of small images use them
         assert np.abs(radial_power(shrunk_a) - radial_power(shrunk_b)).max() < 0.5
 
 

@@ -37,7 +37,7 @@ def test_every_bit_is_fair_and_no_two_are_related() -> None:
     assert float((signs[:, 1:] * signs[:, :-1]).mean(1).abs().max()) < margin  # one number and the next
 
 
-def test_neighbouring_images_are_uncorrelated() -> None:
+def test_neighboring_images_are_uncorrelated() -> None:
     uniform = streams(2000).uniform(500).double() - 0.5
     along_images = (uniform[1:] * uniform[:-1]).mean() * 12
     assert abs(float(along_images)) < 5 / uniform.numel() ** 0.5

@@ -59,20 +59,20 @@ def shortest_ways(marked: np.ndarray, limit: int) -> np.ndarray:
     return best
 
 
-def test_equalising_by_hand() -> None:
+def test_equalizing_by_hand() -> None:
     # 16 pixels: 4 of value 2, 8 of 3, 4 of 7. Above the lowest there are 12, so 3 -> 8/12 * 255 and 7 -> 255.
     x = torch.tensor([2] * 4 + [3] * 8 + [7] * 4, dtype=torch.int32).view(1, 4, 4)
-    assert edges.equalise(x, 21).flatten().unique().tolist() == [0, 170, 255]
+    assert edges.equalize(x, 21).flatten().unique().tolist() == [0, 170, 255]
     uniform = torch.full((1, 4, 4), 5, dtype=torch.int32)
-    assert torch.equal(edges.equalise(uniform, 21), uniform)
+    assert torch.equal(edges.equalize(uniform, 21), uniform)
 
 
 def test_the_fractal_of_side_two_by_hand() -> None:
-    """One round: the centre is 0 + 100^2 u0, the points beside it have the mean of two corners and two centres."""
+    """One round: the center is 0 + 100^2 u0, the points beside it have the mean of two corners and two centers."""
     u = Streams(0, "fog", torch.arange(6)).uniform(3) * 2 - 1
-    centre = 1e4 * u[:, 0]
-    top, side = centre / 2 + 1e4 * u[:, 1], centre / 2 + 1e4 * u[:, 2]
-    grid = torch.stack([torch.zeros(6), top, side, centre], dim=1)
+    center = 1e4 * u[:, 0]
+    top, side = center / 2 + 1e4 * u[:, 1], center / 2 + 1e4 * u[:, 2]
+    grid = torch.stack([torch.zeros(6), top, side, center], dim=1)
     grid = grid - grid.amin(1, keepdim=True)
     expected = (grid / grid.amax(1, keepdim=True)).view(6, 2, 2)
     found = plasma_fractal((2, 2), 3.0, Streams(0, "fog", torch.arange(6)))
@@ -87,14 +87,14 @@ def test_the_fractal_follows_a_slow_diamond_square() -> None:
     while step >= 2:
         half, cells = step // 2, side // step
         places = [(y * step, x * step) for y in range(cells) for x in range(cells)]
-        for kind, neighbours in (
+        for kind, neighbors in (
             ((half, half), ((-half, -half), (-half, half), (half, -half), (half, half))),
             ((0, half), ((-half, 0), (half, 0), (0, -half), (0, half))),
             ((half, 0), ((-half, 0), (half, 0), (0, -half), (0, half))),
         ):
             for number, (y, x) in enumerate(places):
                 y, x = y + kind[0], x + kind[1]
-                mean = np.mean([grid[(y + a) % side, (x + b) % side] for a, b in neighbours])
+                mean = np.mean([grid[(y + a) % side, (x + b) % side] for a, b in neighbors])
                 grid[y, x] = mean + wobble**2 * u[start + number]
             start += cells**2
         step, wobble = half, wobble / decay
@@ -120,9 +120,9 @@ def test_snow_only_brightens_a_dark_picture_and_its_flakes_are_symmetric() -> No
 
 
 def test_mud_is_brown_and_water_pale() -> None:
-    grey = torch.full((8, 3, 32, 32), 128, dtype=torch.uint8)
-    mud = corrupt(grey, "spatter", 5, profile="cifar")
-    spots = (mud != grey).any(dim=1)
+    gray = torch.full((8, 3, 32, 32), 128, dtype=torch.uint8)
+    mud = corrupt(gray, "spatter", 5, profile="cifar")
+    spots = (mud != gray).any(dim=1)
     assert torch.equal(mud.permute(0, 2, 3, 1)[spots].min(dim=0).values, torch.tensor([63, 42, 20], dtype=torch.uint8))
-    water = corrupt(grey, "spatter", 2, profile="cifar")
+    water = corrupt(gray, "spatter", 2, profile="cifar")
     assert (water >= 127).all() and (water[:, 1].int() >= water[:, 0].int()).all()

@@ -125,7 +125,7 @@ def write_cifar10():
 
 @pytest.fixture
 def write_npm_package():
-    """The package's files: PNGs of one image a row, labels in JSON under their misspelt names."""
+    """The package's files: PNGs of one image a row, labels in JSON under their misspelled names."""
 
     def write(path: Path, images: np.ndarray, labels: list[int], test_images: np.ndarray, test_labels: list[int]):
         share = len(labels) // 5
@@ -171,11 +171,11 @@ def tar_folder():
 
 @pytest.fixture
 def save_image():
-    """Write a plain image of one colour."""
+    """Write a plain image of one color."""
 
-    def save(path: Path, colour=(200, 30, 90), size: tuple[int, int] = (8, 8), mode: str = "RGB", **options) -> Path:
+    def save(path: Path, color=(200, 30, 90), size: tuple[int, int] = (8, 8), mode: str = "RGB", **options) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
-        Image.new(mode, size, colour).save(path, **options)
+        Image.new(mode, size, color).save(path, **options)
         return path
 
     return save

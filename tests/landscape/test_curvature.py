@@ -79,7 +79,7 @@ def test_a_diagonal_hessian_needs_one_draw() -> None:
     assert trace.standard_error.isnan().all()
 
 
-def test_centred_differences_agree_with_double_backward_on_a_smooth_network(smooth_network, batch) -> None:
+def test_centered_differences_agree_with_double_backward_on_a_smooth_network(smooth_network, batch) -> None:
     """At the same z and for every small eta: the estimate does not depend on eta, as the paper's formula would."""
     x, y = batch
     z = torch.randn(x.shape, generator=torch.Generator().manual_seed(5), dtype=x.dtype)
@@ -158,7 +158,7 @@ def test_a_model_that_can_be_differentiated_only_once_is_refused_in_one_sentence
             return self.rest(OnlyOnce.apply(x) + skip * x)
 
     for look in (hessian_traces, largest_eigenvalue):
-        with pytest.raises(UserError, match=r"no second derivative .* centred differences") as caught:
+        with pytest.raises(UserError, match=r"no second derivative .* centered differences") as caught:
             look(Rough(), *batch)
         assert "\n" not in str(caught.value)
     assert squared_curvature_by_differences(Rough(), *batch).value.isfinite().all()

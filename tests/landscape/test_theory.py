@@ -96,7 +96,7 @@ def test_bounds_are_vacuous_where_real_changes_live(relu) -> None:
         assert sharper <= bound + 1e-9 <= 1e-8
 
 
-def test_a_tie_in_a_max_pool_is_a_kink_that_dequantising_avoids() -> None:
+def test_a_tie_in_a_max_pool_is_a_kink_that_dequantizing_avoids() -> None:
     """Flat images: every pixel ties, and the divergence under the smallest noise is not sigma^2/2 Tr G."""
 
     class Pool(nn.Module):
@@ -114,8 +114,8 @@ def test_a_tie_in_a_max_pool_is_a_kink_that_dequantising_avoids() -> None:
         torch.zeros(40, dtype=torch.int64),
     )
     ratios = []
-    for dequantise in (False, True):
-        plan = TheoryPlan(sigmas=(1e-6,), radii=(1e-3,), draws=16, tail_draws=2, dequantise=dequantise)
+    for dequantize in (False, True):
+        plan = TheoryPlan(sigmas=(1e-6,), radii=(1e-3,), draws=16, tail_draws=2, dequantize=dequantize)
         ratios.append(theory_summary(measure_theory(model, images, labels, plan), plan, 12)["equation_8"]["ratio"][0])
     assert abs(ratios[0] - 1) > 0.1
     assert ratios[1] == pytest.approx(1, abs=0.01)

@@ -34,7 +34,7 @@ def test_large_images_get_the_7x7_stem(name):
     assert (large.kernel_size, large.stride) == ((7, 7), (2, 2))
 
 
-def test_normalisation_is_inside_and_travels_with_the_weights():
+def test_normalization_is_inside_and_travels_with_the_weights():
     model = build("fastnet", classes=2, image_size=(8, 8), mean=(0.1, 0.2, 0.3), std=(0.5, 0.5, 0.5))
     x = torch.rand(1, 3, 8, 8)
     expected = (x - torch.tensor([0.1, 0.2, 0.3]).view(3, 1, 1)) / 0.5

@@ -29,9 +29,9 @@ SUM = "deepaugment+dign+augmix"
 METHODS = (*KINDS, SUM)
 APART = {"settings": {"dign": {"together": False}}}
 """Several passes through the model before there is a gradient."""
-SYNCHRONISED = {"model": "tinynet", "method": "dign", "sync_batch_norm": True}
+SYNCHRONIZED = {"model": "tinynet", "method": "dign", "sync_batch_norm": True}
 LONG = {"epochs": 20, "method": "at", "settings": {"at": {"steps": 1}}, "checkpoint_seconds": 0.1}
-"""Batch norm that is not synchronised, and attacks that look at its statistics: all that a restart could lose."""
+"""Batch norm that is not synchronized, and attacks that look at its statistics: all that a restart could lose."""
 EVALUATION = ("--only", "shot_noise", "--severity", "1-2", "--split", "train", "--batch-size", "100", "--temperature")
 
 
@@ -56,7 +56,7 @@ def train_all(folder: Path, devices: int) -> None:
     for method in METHODS:
         train(config(method=method, devices=devices), folder / method, quiet=True)
     train(config(method="dign", devices=devices, **APART), folder / "apart", quiet=True)
-    train(config(devices=devices, **SYNCHRONISED), folder / "synchronised", quiet=True)
+    train(config(devices=devices, **SYNCHRONIZED), folder / "synchronized", quiet=True)
 
 
 def command(*words: object) -> tuple[int, str]:

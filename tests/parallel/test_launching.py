@@ -9,10 +9,10 @@ from torch import nn
 
 from dign.core.errors import UserError
 from dign.data import load
-from dign.parallel.batch_norm import SynchronisedBatchNorm, synchronise
+from dign.parallel.batch_norm import SynchronizedBatchNorm, synchronize
 from dign.parallel.devices import pick_device
 from dign.parallel.fabric import make_fabric
-from dign.parallel.launching import code_for_all, is_first, local_rank, processes, slurm, torchrun, torchrun_job
+from dign.parallel.launching import exit_code_for_rank, is_first, local_rank, processes, slurm, torchrun, torchrun_job
 from dign.parallel.team import Team
 from dign.runs.config import RunConfig
 from dign.runs.folder import begun_by, create_run
@@ -46,14 +46,14 @@ def started(monkeypatch):
 
 def test_a_process_that_nobody_launched_is_alone(started):
     assert processes(1, 1) == (1, 1) and processes(4, 2) == (4, 2), "what was asked for"
-    assert is_first() and local_rank() == 0 and torchrun_job() is None and code_for_all(2) == 2
+    assert is_first() and local_rank() == 0 and torchrun_job() is None and exit_code_for_rank(2) == 2
 
 
 @pytest.mark.parametrize("variables", [TORCHRUN, SLURM], ids=["torchrun", "slurm"])
 def test_a_launcher_says_how_many_there_are_and_which_one_this_is(started, variables):
     started(variables)
     assert processes(3, 2) == (3, 2)
-    assert not is_first() and local_rank() == 1 and code_for_all(2) == 2
+    assert not is_first() and local_rank() == 1 and exit_code_for_rank(2) == 2
     with pytest.raises(UserError, match="say --devices 3 --nodes 2"):
         processes(2, 1)
     started({"RANK": "0", "SLURM_PROCID": "0"})
@@ -90,7 +90,7 @@ def test_slurm_is_what_fabric_takes_for_slurm(started):
 
 def test_processes_that_devices_made_leave_failing_to_the_first(started):
     started(BY_HAND)
-    assert local_rank() == 1 and not is_first() and code_for_all(130) == 0
+    assert local_rank() == 1 and not is_first() and exit_code_for_rank(130) == 0
 
 
 def test_a_mistake_that_all_processes_make_is_told_by_the_first_and_fails_in_it_alone(started, dign_command):
@@ -147,24 +147,24 @@ def test_a_run_is_taken_up_by_the_job_that_began_it_alone(tmp_path):
     assert not begun_by("job", RunConfig.from_mapping({"data": "digits", "size": 8, "seed": 1}), tmp_path / "run")
 
 
-def test_synchronising_keeps_parameters_names_and_modes():
+def test_synchronizing_keeps_parameters_names_and_modes():
     norm = nn.BatchNorm2d(3, momentum=0.3, eps=1e-3).eval()
     norm.weight.requires_grad = False
     model = nn.Sequential(nn.Conv2d(3, 3, 1), nn.Sequential(norm, nn.ReLU()))
     names = list(model.state_dict())
-    made = synchronise(model, Team(count=2))[1][0]
-    assert isinstance(made, SynchronisedBatchNorm) and list(model.state_dict()) == names
+    made = synchronize(model, Team(count=2))[1][0]
+    assert isinstance(made, SynchronizedBatchNorm) and list(model.state_dict()) == names
     assert made.weight is norm.weight and made.running_var is norm.running_var and not made.training
     assert (made.momentum, made.eps) == (0.3, 1e-3)
-    assert synchronise(nn.Sequential(norm), Team())[0] is norm, "alone there is nothing to synchronise"
+    assert synchronize(nn.Sequential(norm), Team())[0] is norm, "alone there is nothing to synchronize"
 
 
-def test_a_batch_norm_of_its_own_kind_cannot_be_synchronised():
+def test_a_batch_norm_of_its_own_kind_cannot_be_synchronized():
     class Own(nn.BatchNorm2d):
         pass
 
     with pytest.raises(UserError, match="not this model's Own"):
-        synchronise(nn.Sequential(Own(3)), Team(count=2))
+        synchronize(nn.Sequential(Own(3)), Team(count=2))
 
 
 def test_ctrl_c_and_then_sigterm_is_one_wish_but_the_same_twice_is_impatience():

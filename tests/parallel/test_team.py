@@ -60,7 +60,7 @@ def numbers(record):
         yield "validation", record["validation"]["loss"]
 
 
-@pytest.mark.parametrize("name", [*METHODS, "apart", "synchronised"])
+@pytest.mark.parametrize("name", [*METHODS, "apart", "synchronized"])
 def test_two_processes_train_as_one(one, two, name):
     """Of a batch of 400 each sees 200: losses, rates and weights are those of one process, up to rounding."""
     alone, shared = curve(one / name), curve(two / name)
@@ -89,7 +89,7 @@ def test_what_one_process_notices_ends_both(two):
     assert first["interrupted"] == [[130, stopped], [0, ""]]
     assert second["interrupted"] == [[0, ""], [0, ""]], "Fabric kills the first process when another one fails"
     assert [mistake.split(":")[0] for mistake in first["mistakes"]] == ["UserError", "Diverged", "UserError", "OSError"]
-    assert all(mistake.startswith("SaidElsewhere: ") for mistake in second["mistakes"])
+    assert all(mistake.startswith("ReportedByRankZero: ") for mistake in second["mistakes"])
     assert "401 images cannot be shared out equally among 2 processes" in first["mistakes"][0]
 
 

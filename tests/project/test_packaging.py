@@ -48,7 +48,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
     assert data <= inside
 
 
-def test_the_wheel_carries_version_command_licence_and_only_the_core_as_requirements(wheel):
+def test_the_wheel_carries_version_command_license_and_only_the_core_as_requirements(wheel):
     (info,) = {name.partition("/")[0] for name in wheel.namelist() if ".dist-info/" in name}
     metadata = wheel.read(f"{info}/METADATA").decode()
     assert f"\nVersion: {dign.__version__}\n" in metadata

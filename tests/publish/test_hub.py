@@ -105,7 +105,7 @@ def test_it_can_be_evaluated_as_its_run_can(run, folder, tmp_path, dign_command)
         assert code == 2 and "is a hub folder, where a run folder is wanted" in err and err.count("\n") == 1
 
 
-def test_a_licence_is_named_only_if_it_is_given(run, folder, tmp_path):
+def test_a_license_is_named_only_if_it_is_given(run, folder, tmp_path):
     assert "license" not in (folder / "README.md").read_text().split("---")[1]
     card = save_hub_folder(run, tmp_path / "model", license="cc-by-4.0") / "README.md"
     assert "license: cc-by-4.0" in card.read_text().split("---")[1]

@@ -63,7 +63,7 @@ def results() -> dict[str, Any]:
     import torch
 
     from dign.metrics import Calibration
-    from dign.metrics.summary import summarised
+    from dign.metrics.summary import summarized
 
     def counted() -> Calibration:
         calibration = Calibration(4)
@@ -80,6 +80,6 @@ def results() -> dict[str, Any]:
                        "benchmark": None, "frost": None, "bins": 4, "commit": None, "time": "2026-01-01T00:00:00+00:00",
                        "seconds": 1.0, "versions": {}},
         "classes": ["a", "b"],
-        **summarised(counted(), conditions),
-        "temperature": {"value": 1.5, **summarised(counted(), conditions)["summary"]["calibration"]},
+        **summarized(counted(), conditions),
+        "temperature": {"value": 1.5, **summarized(counted(), conditions)["summary"]["calibration"]},
     }  # fmt: skip

@@ -4,19 +4,19 @@ import pytest
 
 from dign.runs.config import RunConfig
 from dign.training.cost import work_done
-from dign.training.logger import Monitor
+from dign.training.logger import TrainingLogger
 
 
 def remaining_after(folder, seconds_per_step, steps, **changes):
     """The seconds left that the bar shows after that many of 100 steps, told of every tenth one."""
-    monitor = Monitor(folder, total=100, first=0, images_per_step=1, title="a run", quiet=True, **changes)
+    logger = TrainingLogger(folder, total=100, first=0, images_per_step=1, title="a run", quiet=True, **changes)
     now = 0.0
-    bar, (task,) = monitor._progress, monitor._progress.tasks
+    bar, (task,) = logger._progress, logger._progress.tasks
     bar.get_time = lambda: now
     for step in range(1, steps + 1):
         now += seconds_per_step(step)
         if step % 10 == 0:
-            monitor.trained(step, 0, 1.0, {}, 0.1)
+            logger.trained(step, 0, 1.0, {}, 0.1)
     assert task.fields["steps"] == f"{steps}/100"
     return task.time_remaining
 
@@ -50,9 +50,11 @@ def test_a_tracker_that_fails_is_left_and_training_goes_on(tmp_path, capsys, fai
             if call[0] == fails_in:
                 raise ConnectionError("The server is gone.\nAsk somebody.")
 
-    with Monitor(tmp_path, total=9, first=0, images_per_step=1, title="a run", quiet=False, tracker=Flaky()) as monitor:
-        monitor.trained(1, 0, 1.0, {}, 0.1)
-        monitor.trained(2, 0, 1.0, {}, 0.1)
+    with TrainingLogger(
+        tmp_path, total=9, first=0, images_per_step=1, title="a run", quiet=False, tracker=Flaky()
+    ) as logger:
+        logger.trained(1, 0, 1.0, {}, 0.1)
+        logger.trained(2, 0, 1.0, {}, 0.1)
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 2
     assert calls == ([("log", 1)] if fails_in == "log" else [("log", 1), ("log", 2), ("close",)])
     assert "The tracker failed (The server is gone.): metrics.jsonl goes on alone." in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Orthogonalised momentum: what a step does to a kernel and to the rest, and that a killed run resumes to the same."""
+"""Orthogonalized momentum: what a step does to a kernel and to the rest, and that a killed run resumes to the same."""
 
 import pytest
 import torch

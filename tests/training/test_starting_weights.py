@@ -91,10 +91,10 @@ def test_a_head_of_another_shape_starts_fresh_and_this_is_said(source, tmp_path,
     after, before = weights(run.path), weights(source)
     assert torch.equal(after["1.linear.weight"], run.untrained_model().state_dict()["1.linear.weight"])
     assert torch.equal(after["1.patch.weight"], before["1.patch.weight"])
-    assert run.info["mean"] == pytest.approx(before["0.mean"].flatten().tolist()), "the weights' own normalisation"
+    assert run.info["mean"] == pytest.approx(before["0.mean"].flatten().tolist()), "the weights' own normalization"
 
 
-def test_a_bare_network_without_normalisation_will_do(source, tmp_path):
+def test_a_bare_network_without_normalization_will_do(source, tmp_path):
     bare = {name.removeprefix("1."): value for name, value in weights(source).items() if name.startswith("1.")}
     save_file(bare, tmp_path / "bare.safetensors")
     settings = config(init=str(tmp_path / "bare.safetensors"))
@@ -203,7 +203,7 @@ class FakeTimmNet(nn.Module):
         return self.fc(self.stem(x).mean(dim=(2, 3)))
 
 
-def test_pretrained_timm_weights_bring_their_normalisation(monkeypatch, tmp_path):
+def test_pretrained_timm_weights_bring_their_normalization(monkeypatch, tmp_path):
     """With a stand-in for timm, which needs torchvision; what is tested is what dign does with it."""
 
     def create_model(name, pretrained=False, num_classes=1000):

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from dign.core.errors import UserError
+from dign.core.pixels import to_float
 from dign.core.seeds import make_generator
 from dign.corruptions import PROFILES, corrupt, profile_for
 from dign.evaluation.results import clean_text
 from dign.metrics import Calibration
-from dign.parallel.devices import as_float, pick_device
+from dign.parallel.devices import pick_device
 from dign.report.analysis.quantities import corruption_title
 from dign.report.analysis.study import METHOD_ORDER
 from dign.report.load import Run as Measured
@@ -31,7 +32,7 @@ class Player:
     name: str
     title: str
     slot: int
-    """Its colour (dign.report.palette): the one that its method has in reports, unless an earlier model took it."""
+    """Its color (dign.report.palette): the one that its method has in reports, unless an earlier model took it."""
     classifier: Classifier
     device: torch.device
     measured: Measured | None
@@ -145,7 +146,7 @@ def look(
         if size not in seen:
             clean = read_images([file], size)
             seen[size] = corrupt(clean, corruption, severity, profile=profile, seed=draw)
-        images = as_float(seen[size].to(player.device))
+        images = to_float(seen[size].to(player.device))
         generator = make_generator(draw, "play", 0, player.device)
         probabilities = player.classifier.predict(images, generator)[0].cpu()
         values, order = probabilities.topk(min(top, len(probabilities)))

@@ -21,7 +21,7 @@ from dign.evaluation.examples import png_base64
 from dign.report.analysis.quantities import corruption_title
 from dign.report.html.calibration_charts import reliability_diagram
 from dign.report.html.markup import Html, join, tag
-from dign.report.palette import colour_of
+from dign.report.palette import color_of
 
 if TYPE_CHECKING:
     from gradio import Blocks
@@ -102,14 +102,12 @@ def _calibration(player: Player, caption: str, calibration: Any) -> Html:
 
 
 def stylesheet(players: Sequence[Player]) -> str:
-    """The page's own rules, the report's rules for charts, and the models' colours on light and on dark."""
+    """The page's own rules, the report's rules for charts, and the models' colors on light and on dark."""
     own = resources.files("dign.app").joinpath("page.css").read_text(encoding="utf-8")
     report = resources.files("dign.report.html").joinpath("page.css").read_text(encoding="utf-8")
     charts = [line for line in report.splitlines() if line.startswith(".chart")]
-    colours = [
-        f".s{p.slot}{{--c:{colour_of(p.slot)}}}.dark .s{p.slot}{{--c:{colour_of(p.slot, True)}}}" for p in players
-    ]
-    return "\n".join([own, *charts, *colours])
+    colors = [f".s{p.slot}{{--c:{color_of(p.slot)}}}.dark .s{p.slot}{{--c:{color_of(p.slot, True)}}}" for p in players]
+    return "\n".join([own, *charts, *colors])
 
 
 def build_page(players: Sequence[Player], examples: Examples, profile: str | None = None) -> Blocks:

@@ -10,7 +10,8 @@ from torch import Tensor
 from dign.augment import geometry
 from dign.augment.operations import affine, autocontrast, equalize, fourier, posterize, solarize, translate
 from dign.core.errors import unknown_name
-from dign.core.image_rng import own, whole
+from dign.core.image_rng import global_batch_size, local_slice
+from dign.core.pixels import to_uint8
 
 NINE = (
     "autocontrast", "equalize", "posterize", "rotate", "solarize",
@@ -40,7 +41,7 @@ def chains(
     one of `operations`, at a level drawn from U(0.1, severity) and with a random sign, as AugMix's authors do;
     `severity` is one number or one per image (N,). Images have 8 bits between operations, as in PIL.
     """
-    levels = x.mul(255).round_().clamp_(0, 255).to(torch.uint8)
+    levels = to_uint8(x)
     # A copy of its own for each chain, whatever the layout of the batch: they are written to.
     rows = levels[:, None].expand(-1, count, -1, -1, -1).contiguous().flatten(0, 1)
     severities = torch.as_tensor(severity, device=x.device, dtype=torch.float32).expand(len(x))
@@ -68,8 +69,8 @@ def dirichlet(count: int, width: int, alpha: float, like: Tensor, generator: tor
 
     With width 2, each column has the Beta(alpha, alpha) distribution.
     """
-    shape = torch.full((whole(count, generator), width), float(alpha), device=like.device)
-    drawn = own(torch._standard_gamma(shape, generator=generator), generator)  # torch.distributions takes none
+    shape = torch.full((global_batch_size(count, generator), width), float(alpha), device=like.device)
+    drawn = local_slice(torch._standard_gamma(shape, generator=generator), generator)  # torch.distributions takes none
     return drawn / drawn.sum(-1, keepdim=True)
 
 
@@ -103,7 +104,7 @@ def _draw_plan(
 ) -> _Plan:
     """What happens in `count` chains of each image: drawn for the whole batch, then kept for the images held here."""
     device, steps = severities.device, depth or 3
-    size = (whole(len(severities), generator), count)
+    size = (global_batch_size(len(severities), generator), count)
     known = torch.tensor([_index(name) for name in operations], device=device)
     pick, level, sign = torch.rand(3, steps, *size, generator=generator, device=device)
     operation = known[(pick * len(known)).long().clamp_(max=len(known) - 1)]
@@ -112,7 +113,7 @@ def _draw_plan(
         length = 1 + (3 * torch.rand(size, generator=generator, device=device)).long()
         operation = torch.where(step < length, operation, -1)
     wave = _draw_waves(operation, operations, generator)
-    operation, level, sign, wave = (own(drawn, generator, images=1) for drawn in (operation, level, sign, wave))
+    operation, level, sign, wave = (local_slice(drawn, generator, images=1) for drawn in (operation, level, sign, wave))
     rows = torch.arange(operation[0].numel(), device=device).view_as(operation[0])
     return _Plan(
         row=rows.expand_as(operation).flatten(),

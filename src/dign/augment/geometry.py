@@ -1,7 +1,7 @@
 """Affine warps of whole batches, a different one for each image, in pixel units.
 
 A warp is given by matrices (N,2,3) that lead from output to source positions: with u = (column, row) measured
-in pixels from the image's centre, the output at u is the image at A u + b, where matrices = [A | b].
+in pixels from the image's center, the output at u is the image at A u + b, where matrices = [A | b].
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def sample(x: Tensor, positions: Tensor, *, mode: str = "bilinear", padding: str
 
 
 def rotation(degrees: Tensor) -> Tensor:
-    """Counter-clockwise turns (N,) about the centre."""
+    """Counter-clockwise turns (N,) about the center."""
     angle = torch.deg2rad(degrees)
     cosine, sine, zero = angle.cos(), angle.sin(), torch.zeros_like(angle)
     return _matrices(cosine, -sine, zero, sine, cosine, zero)

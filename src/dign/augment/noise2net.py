@@ -47,7 +47,7 @@ def noise2net(
 def _block(x: Tensor, hidden: int, branches: list[tuple[int, int]], random: Random) -> Tensor:
     """1x1 convolution; branches that each see what the one before them made; 1x1 convolution.
 
-    Each convolution is followed by normalisation over the pixels of the image: what the published batch norm
+    Each convolution is followed by normalization over the pixels of the image: what the published batch norm
     does where every image has channels of its own. It would cancel a bias, so convolutions have none.
     """
     channels, wide = x.shape[1], hidden * (len(branches) + 1)

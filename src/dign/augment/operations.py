@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dign.augment.geometry import sample, source_positions, warp
-from dign.core.pixels import divided
+from dign.core.pixels import divide
 
 
 def autocontrast(images: Tensor) -> Tensor:
@@ -35,7 +35,7 @@ def equalize(images: Tensor) -> Tensor:
     one = torch.ones(1, 1, device=images.device).expand_as(values)
     histogram = one.new_zeros(len(values), 256).scatter_add_(1, values, one)
     below = histogram.cumsum(1) - histogram
-    step = divided((below * (histogram > 0)).amax(1, keepdim=True), 255).floor_()
+    step = divide((below * (histogram > 0)).amax(1, keepdim=True), 255).floor_()
     spread = below.add_((step / 2).floor_()).div_(step.clamp(min=1)).floor_().clamp_(max=255)
     levels = torch.arange(256, device=images.device, dtype=spread.dtype)
     table = torch.where(step > 0, spread, levels).to(torch.uint8)

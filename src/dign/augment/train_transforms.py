@@ -1,4 +1,4 @@
-"""The transforms of the published training: crop, flip, colour jitter and a slight rotation, on whole batches."""
+"""The transforms of the published training: crop, flip, color jitter and a slight rotation, on whole batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dign.core.seeds import make_generator
 
 @dataclass(frozen=True, kw_only=True)
 class TrainTransforms:
-    """Random crop, flip, rotation and colour jitter; every image has draws of its own.
+    """Random crop, flip, rotation and color jitter; every image has draws of its own.
 
     `crop` is the zero padding in pixels around the image before a window of its own size is cut out at random;
     `flip` mirrors every second image, left to right; `rotation` is the largest angle in degrees, either way;
@@ -25,7 +25,7 @@ class TrainTransforms:
     False) switches one off. The defaults are the published ones.
 
     Deviations: crop, flip and rotation are one bilinear warp, so the corners that a rotation turns in hold the
-    image's own pixels where there are any instead of black (without rotation, crop and flip are exact); colour
+    image's own pixels where there are any instead of black (without rotation, crop and flip are exact); color
     comes after geometry, always in the order brightness, contrast, saturation, where the published transforms
     shuffle the three.
 
@@ -55,7 +55,7 @@ class TrainTransforms:
         if self.crop or self.flip or self.rotation:
             x = self._move(x, generator, mirrored)
         if self.brightness or self.contrast or self.saturation:
-            x = self._colour(x, generator)
+            x = self._color(x, generator)
         return x
 
     def _move(self, x: Tensor, generator: torch.Generator | None, mirrored: Tensor | None) -> Tensor:
@@ -69,7 +69,7 @@ class TrainTransforms:
         down = torch.stack((sine, cosine, offset[1]), dim=-1)
         return warp(x, torch.stack((across, down), dim=1), mode="bilinear" if self.rotation else "nearest")
 
-    def _colour(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
+    def _color(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
         def factor(spread: float) -> Tensor:
             low, high = max(0.0, 1 - spread), 1 + spread
             drawn = uniform(len(x), 1, 1, 1, generator=generator, device=x.device, dtype=x.dtype)
@@ -78,9 +78,9 @@ class TrainTransforms:
         x = x * factor(self.brightness) if self.brightness else x.clone()  # ours from here on: changed in place
         x.clamp_(0, 1)
         if self.contrast:
-            _blend_(x, _grey(x).mean((-2, -1), keepdim=True), factor(self.contrast))
+            _blend_(x, _gray(x).mean((-2, -1), keepdim=True), factor(self.contrast))
         if self.saturation:
-            _blend_(x, _grey(x), factor(self.saturation))
+            _blend_(x, _gray(x), factor(self.saturation))
         return x
 
 
@@ -106,7 +106,7 @@ def alternating_flips(images: int, epoch: int, seed: int) -> Tensor:
     return first if epoch % 2 == 0 else ~first
 
 
-def _grey(x: Tensor) -> Tensor:
+def _gray(x: Tensor) -> Tensor:
     """Luma of (N,3,H,W) as (N,1,H,W), with the weights of ITU-R 601."""
     return (0.299 * x[:, 0:1]).add_(x[:, 1:2], alpha=0.587).add_(x[:, 2:3], alpha=0.114)
 

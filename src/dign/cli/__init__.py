@@ -10,9 +10,9 @@ from importlib import import_module
 import click
 
 from dign.cli.usage_errors import sentence_about
-from dign.core.errors import SaidElsewhere, UserError, is_out_of_memory
+from dign.core.errors import ReportedByRankZero, UserError, is_out_of_memory
 from dign.core.version import __version__
-from dign.parallel.launching import code_for_all, local_rank
+from dign.parallel.launching import exit_code_for_rank, local_rank
 
 VERBS = {
     "train": "train",
@@ -62,8 +62,8 @@ def main(args: list[str] | None = None) -> None:
     _print_what_can_be()
     try:
         code = cli.main(args=args, prog_name="dign", standalone_mode=False)
-    except SaidElsewhere:
-        code = code_for_all(2)
+    except ReportedByRankZero:
+        code = exit_code_for_rank(2)
     except UserError as error:
         code = complain(str(error))
     except click.exceptions.Exit as error:
@@ -96,7 +96,7 @@ def _print_what_can_be() -> None:
 def complain(message: str, *, code: int = 2) -> int:
     if local_rank() == 0:  # on one machine, several processes make the same mistake
         click.echo(f"dign: {message}", err=True)
-    return code_for_all(code)
+    return exit_code_for_rank(code)
 
 
 def _about_files(error: OSError) -> str:

@@ -95,7 +95,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     team = join(options["device"], options["devices"], options["nodes"])
     console = Console(stderr=True, quiet=bool(options["quiet"]) or not team.leads)
     evaluate = _evaluate_model if options["model"] else _evaluate_runs
-    with team.surviving("evaluate again"):
+    with team.report_dead_peer("evaluate again"):
         for name, results in evaluate(runs, options, console, team):
             console.print(summary_line(name, results), highlight=False, markup=False, soft_wrap=True)
 
@@ -108,13 +108,13 @@ def _evaluate_runs(
 
     on_the_fly, common = _conditions(options), _common(options)
     wanted = on_the_fly.severities if options["severity"] else None
-    with team.together():
+    with team.all_or_none():
         opened = [load_run(path) for path in runs]
     for run in opened:
         name = run.path.resolve().name
         with _progress(console, f"evaluate {name}") as follow:
             folder = options["benchmark"]
-            with team.together():
+            with team.all_or_none():
                 conditions = benchmark_for(run, folder, options["only"], wanted) if folder else on_the_fly
             yield name, evaluate_run(run, conditions, team=team, progress=follow, **common)
 
@@ -134,7 +134,7 @@ def _evaluate_model(
     out = out if out.suffix == ".json" else out / "results.json"
     conditions = _conditions(options)
     sys.path.insert(0, os.getcwd())  # for all that the person's module imports, also later on
-    with team.together():
+    with team.all_or_none():
         data = load(options["data"], size=options["size"])
         subject = external_subject(options["model"], options["weights"], data, options["label"])
         if options["benchmark"]:
@@ -142,7 +142,7 @@ def _evaluate_model(
             conditions = benchmark_of(data, options["benchmark"], options["only"], wanted)
     with _progress(console, f"evaluate {subject.about['name']}") as follow:
         results, examples = results_of(subject, data, conditions, team=team, progress=follow, **_common(options))
-    with team.together():
+    with team.all_or_none():
         if team.leads:
             write_json(out.with_name("examples.json"), examples)
             write_json(out, results)

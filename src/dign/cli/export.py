@@ -13,7 +13,7 @@ import click
 )
 @click.option("--quiet", "-q", is_flag=True, help="no message at the end")
 def command(run: str, out: str, images: int, quiet: bool) -> None:
-    """Write the model of a finished RUN for other runtimes, normalisation included, for batches of any size.
+    """Write the model of a finished RUN for other runtimes, normalization included, for batches of any size.
 
     Before the file takes its place it is run (ONNX under onnxruntime) on clean and corrupted test images, and its
     logits are compared with PyTorch's. ONNX needs the extra dign[onnx].

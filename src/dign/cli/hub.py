@@ -25,7 +25,7 @@ def command() -> None:
 @click.argument("folder", metavar="DIR", type=click.Path())
 @click.option("--push", metavar="OWNER/NAME", help="also upload it there; nothing is uploaded without this")
 @click.option(
-    "--license", metavar="ID", help="licence of the weights for the card, as in cc-by-4.0  [default: none named]"
+    "--license", metavar="ID", help="license of the weights for the card, as in cc-by-4.0  [default: none named]"
 )
 @click.option("--quiet", "-q", is_flag=True, help="no message at the end")
 def save(run: str, folder: str, push: str | None, license: str | None, quiet: bool) -> None:

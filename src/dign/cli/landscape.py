@@ -21,7 +21,7 @@ MOST_RADII = 1000
     "--radii", metavar="LIST", help="radii, as in 1,2,4 or 1:8:8 (from:to:count)  [default: 8 up to 0.2*sqrt(d)]"
 )
 @click.option("--draws", type=click.IntRange(min=1), default=4, show_default=True, help="random draws per image")
-@click.option("--eta", type=float, default=0.01, show_default=True, help="step of the centred differences")
+@click.option("--eta", type=float, default=0.01, show_default=True, help="step of the centered differences")
 @click.option("--seed", type=int, default=0, show_default=True, help="seed of the images and the draws")
 @click.option("--theory", is_flag=True, help="check the paper's equations and bounds as well (float64)")
 @click.option(

@@ -14,7 +14,7 @@ from dign.core.checks import check_tables, coerce
 from dign.core.errors import UserError, nearest, to_type
 from dign.data.names import FOLDER_DESCRIPTION, FOLDER_PREFIX
 from dign.data.names import NAMES as DATA
-from dign.parallel.launching import code_for_all, is_first
+from dign.parallel.launching import exit_code_for_rank, is_first
 from dign.runs.config import PRESETS, RunConfig, read_toml
 
 HELP = """Train a model. DATA is a data set's name, folder:PATH, or a TOML file that describes the run.
@@ -66,7 +66,7 @@ def run_command(**options: Any) -> None:
     except Interrupted as stopped:
         if is_first():
             click.echo(f"{stopped} Go on with: dign train --resume {to_type(folder)}", err=True)
-        ctx.exit(code_for_all(130))
+        ctx.exit(exit_code_for_rank(130))
     if is_first() and not quiet:
         click.echo(f"Trained: {run.path}. Next: dign evaluate {to_type(run.path)}", err=True)
 
@@ -97,7 +97,7 @@ def resolve(given: dict[str, Any], words: list[str]) -> RunConfig:
 
 
 def _check_spelling(method_options: dict[str, str]) -> None:
-    """A word that is nearer to one of the command's own options than to any method's setting is one misspelt."""
+    """A word that is nearer to one of the command's own options than to any method's setting is one misspelled."""
     from dataclasses import fields
 
     from dign.methods import METHODS as KINDS

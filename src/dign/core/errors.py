@@ -22,7 +22,7 @@ LONGEST = 3000
 """Letters of a message: more than any list of names that it may hold."""
 
 
-class SaidElsewhere(UserError):
+class ReportedByRankZero(UserError):
     """A mistake about which another process tells the person: this one just ends."""
 
 

@@ -36,17 +36,17 @@ def make_shared_generator(
     return generator.manual_seed(derive_seed(seed, purpose, step))
 
 
-def whole(count: int, generator: torch.Generator | None) -> int:
+def global_batch_size(count: int, generator: torch.Generator | None) -> int:
     """The images in the batch of which a process holds `count`; all hold equally many."""
     return count * generator.ranks if isinstance(generator, SharedGenerator) else count
 
 
-def held(count: int, generator: torch.Generator | None) -> int:
+def local_count(count: int, generator: torch.Generator | None) -> int:
     """How many of the first `count` images of the whole batch are held here: the first ones here as well."""
     return len(range(generator.rank, count, generator.ranks)) if isinstance(generator, SharedGenerator) else count
 
 
-def own(drawn: Tensor, generator: torch.Generator | None, images: int = 0) -> Tensor:
+def local_slice(drawn: Tensor, generator: torch.Generator | None, images: int = 0) -> Tensor:
     """Of numbers for a whole batch, those of the images held here; axis `images` of `drawn` runs over images."""
     if not isinstance(generator, SharedGenerator):
         return drawn
@@ -66,8 +66,8 @@ def uniform(
     `batch` is the number of images in all processes, where they do not hold equally many.
     """
     size = list(shape)
-    size[images] = whole(size[images], generator) if batch is None else batch
-    return own(torch.rand(size, generator=generator, device=device, dtype=dtype), generator, images)
+    size[images] = global_batch_size(size[images], generator) if batch is None else batch
+    return local_slice(torch.rand(size, generator=generator, device=device, dtype=dtype), generator, images)
 
 
 class PlacedGenerator(torch.Generator):
@@ -110,5 +110,5 @@ def normal_like(x: Tensor, generator: torch.Generator | None) -> Tensor:
         noise = image_noise(x, draw=generator.draws, **place)
         generator.draws += 1
         return noise
-    size = (whole(len(x), generator), *x.shape[1:])
-    return own(torch.randn(size, generator=generator, device=x.device, dtype=x.dtype), generator)
+    size = (global_batch_size(len(x), generator), *x.shape[1:])
+    return local_slice(torch.randn(size, generator=generator, device=x.device, dtype=x.dtype), generator)

@@ -95,10 +95,10 @@ def _line_weights(radius: float, sigma: float) -> tuple[float, ...]:
 
 
 def glass_blur(images: Tensor, setting: tuple[float, int, int], streams: Streams) -> Tensor:
-    """Blur, let every pixel take the value of a random neighbour, `rounds` times over, and blur again.
+    """Blur, let every pixel take the value of a random neighbor, `rounds` times over, and blur again.
 
     The published scan goes through the pixels one after the other, from the last row and column backwards, so a
-    pixel may copy a neighbour that has itself been replaced before. Which pixel's value each one ends up with is
+    pixel may copy a neighbor that has itself been replaced before. Which pixel's value each one ends up with is
     found for all pixels at once by following these chains (`_sources`), without the scan.
     """
     sigma, reach, rounds = setting

@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dign.core.pixels import divided, unit_scale
+from dign.core.pixels import divide, to_float
 from dign.corruptions import linear
-from dign.corruptions.color import recolour
+from dign.corruptions.color import recolor
 from dign.corruptions.jpeg import jpeg
 from dign.corruptions.streams import Streams
 
@@ -19,14 +19,14 @@ def contrast(images: Tensor, factor: float, streams: Streams) -> Tensor:
     """(x - mean) * factor + mean, with the mean of each channel. Images and result (N,C,H,W) uint8, as below."""
     pixels = images.shape[-2] * images.shape[-1]
     total = images.sum(dim=(2, 3), keepdim=True, dtype=torch.int64).to(torch.float64)
-    mean = divided(total, pixels * 255)
-    x = unit_scale(images)
+    mean = divide(total, pixels * 255)
+    x = to_float(images, torch.float64)
     return x.sub_(mean).mul_(factor).add_(mean).clamp_(0, 1).mul_(255).to(torch.uint8)
 
 
 def saturate(images: Tensor, setting: tuple[float, float], streams: Streams) -> Tensor:
-    """HSV saturation * scale + shift. Greyscale images have no saturation and are returned as they are."""
-    return images if images.shape[1] == 1 else recolour(images, saturation=(setting[0], setting[1]))
+    """HSV saturation * scale + shift. Grayscale images have no saturation and are returned as they are."""
+    return images if images.shape[1] == 1 else recolor(images, saturation=(setting[0], setting[1]))
 
 
 def jpeg_compression(images: Tensor, quality: int, streams: Streams) -> Tensor:
@@ -52,14 +52,14 @@ def pixelate(images: Tensor, fraction: float, streams: Streams) -> Tensor:
 def _box_matrix(size: int, small: int, device: torch.device) -> Tensor:
     """(small,size) float64: means over windows of size/small places, in steps of 2^-22 as Pillow has them.
 
-    A place belongs to a window if its centre lies inside; the upper end is inside, the lower one is not. Where a centre
+    A place belongs to a window if its center lies inside; the upper end is inside, the lower one is not. Where a center
     lies right at an end, rounding errors decide: so the order of operations is Pillow's, too.
     """
     scale = size / small
     places = np.arange(size)
-    centre = (np.arange(small)[:, None] + 0.5) * scale
-    first, last = (np.trunc(centre + side * 0.5 * scale + 0.5) for side in (-1, 1))
-    offset = (places - centre + 0.5) * (1.0 / scale)
+    center = (np.arange(small)[:, None] + 0.5) * scale
+    first, last = (np.trunc(center + side * 0.5 * scale + 0.5) for side in (-1, 1))
+    offset = (places - center + 0.5) * (1.0 / scale)
     inside = (offset > -0.5) & (offset <= 0.5) & (places >= first) & (places < last)
     weights = np.floor(inside / inside.sum(axis=1, keepdims=True) * 2**22 + 0.5) / 2**22
     return torch.from_numpy(weights).to(device)
@@ -67,7 +67,7 @@ def _box_matrix(size: int, small: int, device: torch.device) -> Tensor:
 
 @lru_cache(maxsize=32)
 def _nearest(size: int, small: int, device: torch.device) -> Tensor:
-    """For each of `size` places the one of `small` that covers its centre."""
+    """For each of `size` places the one of `small` that covers its center."""
     return torch.from_numpy(((np.arange(size) + 0.5) * (small / size)).astype(np.int64)).to(device)
 
 
@@ -89,23 +89,23 @@ def elastic_transform(images: Tensor, setting: tuple[float, float, float], strea
 def _affine_positions(size: Sequence[int], shift: float, streams: Streams) -> tuple[Tensor, Tensor]:
     """Where each pixel of the result is read: rows and columns (N,H,W) float64, in steps of 1/32 pixel.
 
-    The map takes three corners of a square around the centre, p0 = c + (s,s), p1 = c + (s,-s), p2 = c - (s,s) in
+    The map takes three corners of a square around the center, p0 = c + (s,s), p1 = c + (s,-s), p2 = c - (s,s) in
     (x,y), to q = p + U(-shift, shift); the result is read at its inverse.
     """
     height, width = size
     half = min(height, width) // 3
-    centre = torch.tensor([width // 2, height // 2], dtype=torch.float64, device=streams.device)
+    center = torch.tensor([width // 2, height // 2], dtype=torch.float64, device=streams.device)
     corners = torch.tensor([[1, 1], [1, -1], [-1, -1]], dtype=torch.float64, device=streams.device) * half
     moved = corners + (streams.uniform(6).view(-1, 3, 2) * 2 - 1).to(torch.float64) * shift
-    along_x, along_y = divided(moved[:, 1] - moved[:, 2], 2 * half), divided(moved[:, 0] - moved[:, 1], 2 * half)
+    along_x, along_y = divide(moved[:, 1] - moved[:, 2], 2 * half), divide(moved[:, 0] - moved[:, 1], 2 * half)
     determinant = along_x[:, 0] * along_y[:, 1] - along_x[:, 1] * along_y[:, 0]
-    y = torch.arange(height, device=streams.device).view(1, -1, 1) - (centre[1] + moved[:, 1, 1]).view(-1, 1, 1)
-    x = torch.arange(width, device=streams.device).view(1, 1, -1) - (centre[0] + moved[:, 1, 0]).view(-1, 1, 1)
+    y = torch.arange(height, device=streams.device).view(1, -1, 1) - (center[1] + moved[:, 1, 1]).view(-1, 1, 1)
+    x = torch.arange(width, device=streams.device).view(1, 1, -1) - (center[0] + moved[:, 1, 0]).view(-1, 1, 1)
     a, b, c, d = (
         (part / determinant).view(-1, 1, 1) for part in (along_x[:, 0], along_y[:, 0], along_x[:, 1], along_y[:, 1])
     )
-    columns = x * d - y * b + (centre[0] + half)
-    rows = y * a - x * c + (centre[1] - half)
+    columns = x * d - y * b + (center[0] + half)
+    rows = y * a - x * c + (center[1] - half)
     return rows.mul_(32).round_().div_(32), columns.mul_(32).round_().div_(32)
 
 
@@ -125,5 +125,5 @@ def _sample(x: Tensor, rows: Tensor, columns: Tensor, border: str) -> Tensor:
     if mirror:
         grid = torch.stack([columns * (2 / (width - 1)) - 1, rows * (2 / (height - 1)) - 1], dim=-1)
     else:
-        grid = torch.stack([divided(columns * 2 + 1, width) - 1, divided(rows * 2 + 1, height) - 1], dim=-1)
+        grid = torch.stack([divide(columns * 2 + 1, width) - 1, divide(rows * 2 + 1, height) - 1], dim=-1)
     return F.grid_sample(x, grid.to(x.dtype), mode="bilinear", padding_mode="reflection", align_corners=mirror)

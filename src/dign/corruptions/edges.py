@@ -1,4 +1,4 @@
-"""What the water of `spatter` is made from: edges, distances to them, and equalised grey values.
+"""What the water of `spatter` is made from: edges, distances to them, and equalized gray values.
 
 All of it is whole-number arithmetic on batches (N,H,W), and runs on any device.
 """
@@ -110,8 +110,8 @@ def emboss(x: Tensor) -> Tensor:
     return total.clamp_(0, 255)
 
 
-def equalise(x: Tensor, levels: int) -> Tensor:
-    """Spread the grey values of each image of (N,H,W), whole numbers below `levels`, evenly over 0..255."""
+def equalize(x: Tensor, levels: int) -> Tensor:
+    """Spread the gray values of each image of (N,H,W), whole numbers below `levels`, evenly over 0..255."""
     flat = x.flatten(1).to(torch.int64)
     pixels = flat.shape[1]
     counts = torch.zeros((len(x), levels), dtype=torch.int64, device=x.device)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from dign.core.errors import UserError, unknown_name
+from dign.core.pixels import to_float, to_uint8
 from dign.corruptions import blur, digital, noise, weather
 from dign.corruptions.settings import parameters, profile_for
 from dign.corruptions.streams import Streams
@@ -85,10 +86,10 @@ def _chunks(batch: Tensor) -> list[tuple[int, Tensor]]:
 
 def _corrupt_chunk(images: Tensor, corruption: Corruption, setting: Any, purpose: str, seed: int, first: int) -> Tensor:
     indices = torch.arange(first, first + len(images), device=images.device)
-    bytes_in = images if images.dtype == torch.uint8 else images.mul(255).round_().to(torch.uint8)
+    bytes_in = images if images.dtype == torch.uint8 else to_uint8(images)
     bytes_out = corruption(bytes_in, setting, Streams(seed, f"corruption/{purpose}", indices))
     assert bytes_out.dtype == torch.uint8 and bytes_out.shape == images.shape
-    return bytes_out if images.dtype == torch.uint8 else bytes_out.to(images.dtype).div_(255)
+    return bytes_out if images.dtype == torch.uint8 else to_float(bytes_out, images.dtype)
 
 
 def _check_images(images: Tensor) -> None:

@@ -1,6 +1,6 @@
 """A procedural frost for where the photographs are not: domains of needle crystals.
 
-Five pictures with the sizes, grey values, colours and spectra measured on the five photographs, and a texture of their
+Five pictures with the sizes, gray values, colors and spectra measured on the five photographs, and a texture of their
 own: white noise stretched into needles, in domains of different directions. A corruption made with them is close to
 the published one in brightness, contrast and scale, but not the same; results say which frost was used.
 """
@@ -22,13 +22,13 @@ _DIRECTIONS = 9
 class _Look:
     """What was measured on a photograph.
 
-    greys: grey values at `_PERCENTILES`; colours: offset and slope of red, green and blue over grey;
+    grays: gray values at `_PERCENTILES`; colors: offset and slope of red, green and blue over gray;
     tint: standard deviation of what red, green and blue do besides; spectrum: log10 of the power per octave.
     """
 
     size: tuple[int, int]
-    greys: tuple[float, ...]
-    colours: tuple[tuple[float, float], ...]
+    grays: tuple[float, ...]
+    colors: tuple[tuple[float, float], ...]
     tint: tuple[float, float, float]
     spectrum: tuple[float, ...]
 
@@ -74,13 +74,13 @@ def procedural_pictures() -> tuple[Tensor, ...]:
 
 def _picture(look: _Look, number: int) -> Tensor:
     streams = Streams(number, "frost texture", torch.zeros(1, dtype=torch.int64))
-    grey = _needles(look.size, streams)
+    gray = _needles(look.size, streams)
     for _ in range(4):  # each of the two spoils the other a little
-        grey = _with_spectrum(grey, look.spectrum)
-        grey = _with_greys(grey, look.greys)
+        gray = _with_spectrum(gray, look.spectrum)
+        gray = _with_grays(gray, look.grays)
     tint = _standard(_filtered(_white_noise(look.size, streams), _gaussian_response(look.size, 40.0, 40.0, 0.0)))
     channels = [
-        offset + slope * grey + spread * tint for (offset, slope), spread in zip(look.colours, look.tint, strict=True)
+        offset + slope * gray + spread * tint for (offset, slope), spread in zip(look.colors, look.tint, strict=True)
     ]
     return torch.stack(channels).clamp_(0, 255).round_().to(torch.uint8)
 
@@ -144,12 +144,12 @@ def _with_spectrum(x: Tensor, spectrum: tuple[float, ...]) -> Tensor:
     return scaled
 
 
-def _with_greys(x: Tensor, greys: tuple[float, ...]) -> Tensor:
+def _with_grays(x: Tensor, grays: tuple[float, ...]) -> Tensor:
     """Replace values by rank, so that the given percentiles are met."""
     rank = torch.empty(x.numel(), dtype=torch.float64)
     rank[x.flatten().argsort()] = torch.linspace(0, 100, x.numel(), dtype=torch.float64)
     percentiles = torch.tensor(_PERCENTILES, dtype=torch.float64)
-    values = torch.tensor(greys, dtype=torch.float64)
+    values = torch.tensor(grays, dtype=torch.float64)
     high = torch.searchsorted(percentiles, rank).clamp(1, len(values) - 1)
     share = (rank - percentiles[high - 1]) / (percentiles[high] - percentiles[high - 1])
     return (values[high - 1] + share * (values[high] - values[high - 1])).view_as(x)

@@ -51,7 +51,7 @@ def _picture_table(
     """All runs of `width` values in all pictures, and per picture: where it starts, its height, its width."""
     pictures = [_resized(picture, scale, height, width) for picture in frost_pictures()]
     if channels == 1:
-        pictures = [_grey(picture) for picture in pictures]
+        pictures = [_gray(picture) for picture in pictures]
     flat = torch.cat([picture.flatten() for picture in pictures]).to(device)
     sizes = torch.tensor([picture.numel() for picture in pictures])
     starts = (sizes.cumsum(0) - sizes).to(device)
@@ -99,7 +99,7 @@ def _resized(picture: Tensor, scale: float, height: int, width: int) -> Tensor:
     return x.add_(0.5).floor_().to(torch.uint8)
 
 
-def _grey(picture: Tensor) -> Tensor:
+def _gray(picture: Tensor) -> Tensor:
     from dign.corruptions.color import luma
 
     return luma(picture[None].to(torch.float64))[0].round_().to(torch.uint8)

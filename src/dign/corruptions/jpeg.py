@@ -1,7 +1,7 @@
 """JPEG at a given quality and back, for a whole batch with tensor operations.
 
-Only the lossy steps of a JPEG codec are carried out: colour conversion, halving of the chroma, the discrete cosine
-transform, quantisation, and their inverses. They follow the integer arithmetic of the common codec (accurate integer
+Only the lossy steps of a JPEG codec are carried out: color conversion, halving of the chroma, the discrete cosine
+transform, quantization, and their inverses. They follow the integer arithmetic of the common codec (accurate integer
 DCT, triangle-filtered chroma), so that the result equals what a file written and read back gives, bit for bit. The
 sums are whole numbers below 2^24 in float32 and below 2^53 in float64, hence exact.
 """
@@ -27,7 +27,7 @@ _CHROMA_TO_RGB = ((0, 91881), (-22554, -46802), (116130, 0))
 
 
 def jpeg(images: Tensor, quality: int) -> Tensor:
-    """(N,C,H,W) uint8 through JPEG: three channels with halved chroma (4:2:0), one channel as greyscale."""
+    """(N,C,H,W) uint8 through JPEG: three channels with halved chroma (4:2:0), one channel as grayscale."""
     x = images.to(torch.float32)
     if x.shape[1] == 1:
         return _through_blocks(x, quality, _LUMINANCE).to(torch.uint8)
@@ -70,17 +70,17 @@ def _halve(chroma: Tensor) -> Tensor:
 
 def _double(chroma: Tensor) -> Tensor:
     """Twice the size: each new value is 3/4 of the nearest old one and 1/4 of the next, along both axes."""
-    before, after = _neighbours(chroma, -2)
+    before, after = _neighbors(chroma, -2)
     three = chroma * 3
     tall = torch.stack([three + before, three + after], dim=3).flatten(2, 3)
-    before, after = _neighbours(tall, -1)
+    before, after = _neighbors(tall, -1)
     three = tall * 3
     left, right = three + before + 8, three + after + 7
     return _floor_shift(torch.stack([left, right], dim=4).flatten(3, 4), 4)
 
 
-def _neighbours(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """The values before and after each one along a dimension; the ends are their own neighbours."""
+def _neighbors(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """The values before and after each one along a dimension; the ends are their own neighbors."""
     size = x.shape[dim]
     first, last = x.narrow(dim, 0, 1), x.narrow(dim, size - 1, 1)
     before = torch.cat([first, x.narrow(dim, 0, size - 1)], dim)
@@ -89,7 +89,7 @@ def _neighbours(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 
 def _through_blocks(x: Tensor, quality: int, table: str) -> Tensor:
-    """Transform, quantise and restore the 8x8 blocks of (N,C,H,W) whole numbers in 0..255.
+    """Transform, quantize and restore the 8x8 blocks of (N,C,H,W) whole numbers in 0..255.
 
     The forward transform takes rows first and the inverse columns first, so two transpositions of the blocks do.
     """
@@ -98,7 +98,7 @@ def _through_blocks(x: Tensor, quality: int, table: str) -> Tensor:
     transform = _cosines(x.device)
     blocks = _descale(blocks.to(torch.float64).sub_(128) @ transform.T, 11)
     blocks = _descale(blocks.transpose(-1, -2).contiguous() @ transform.T, 15)
-    blocks = _quantise(blocks, _steps(quality, table, x.device).T.contiguous())
+    blocks = _quantize(blocks, _steps(quality, table, x.device).T.contiguous())
     blocks = _descale(blocks @ transform, 11)
     blocks = _descale(blocks.transpose(-1, -2).contiguous() @ transform, 18)
     restored = blocks.add_(128).clamp_(0, 255).to(torch.float32)
@@ -120,7 +120,7 @@ def _descale(x: Tensor, bits: int) -> Tensor:
     return _floor_shift(x.add_(2.0 ** (bits - 1)), bits)
 
 
-def _quantise(coefficients: Tensor, steps: Tensor) -> Tensor:
+def _quantize(coefficients: Tensor, steps: Tensor) -> Tensor:
     """The nearest multiples of `steps`, ties away from zero. The forward transform is 8 times too large."""
     divisor = steps * 8
     size = coefficients.abs().add_((divisor / 2).floor_()).div_(divisor).floor_()
@@ -129,7 +129,7 @@ def _quantise(coefficients: Tensor, steps: Tensor) -> Tensor:
 
 @lru_cache(maxsize=32)
 def _steps(quality: int, table: str, device: torch.device) -> Tensor:
-    """The quantisation table (8,8) of a quality: the standard's example tables, scaled and limited to 1..255."""
+    """The quantization table (8,8) of a quality: the standard's example tables, scaled and limited to 1..255."""
     percent = 5000 // quality if quality < 50 else 200 - 2 * quality
     base = np.array(table.split(), dtype=np.int64).reshape(8, 8)
     steps = ((base * percent + 50) // 100).clip(1, 255)

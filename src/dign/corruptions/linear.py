@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dign.core.pixels import unit_scale
+from dign.core.pixels import to_float
 
 WEIGHT_BITS = 16
 ONE = 2**WEIGHT_BITS
@@ -79,7 +79,7 @@ def gaussian_blur(images: Tensor, sigma: float) -> Tensor:
         return images
     if radius > _MANY_TAPS:
         return gaussian_filter(images, sigma).to(torch.uint8)
-    x = unit_scale(pad(images, (radius,) * 4, "nearest"))
+    x = to_float(pad(images, (radius,) * 4, "nearest"), torch.float64)
     for dim, size in zip((2, 3), images.shape[-2:], strict=True):
         total = x.narrow(dim, radius, size) * float(weights[radius])
         for tap in range(radius):
@@ -91,7 +91,7 @@ def gaussian_blur(images: Tensor, sigma: float) -> Tensor:
 
 @lru_cache(maxsize=64)
 def zoom_taps(size: int, factor: float) -> tuple[np.ndarray, np.ndarray]:
-    """One axis of a centre zoom: the two positions that each of `size` places reads, and their weights, (size,2) each.
+    """One axis of a center zoom: the two positions that each of `size` places reads, and their weights, (size,2) each.
 
     The central ceil(size/factor) places are resampled linearly, with corners aligned, to round(that * factor)
     places, of which the central `size` are kept.
@@ -107,7 +107,7 @@ def zoom_taps(size: int, factor: float) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=16)
 def zoom_matrix(size: int, factor: float, device: torch.device) -> Tensor:
-    """(size,size) float64: one axis of a centre zoom."""
+    """(size,size) float64: one axis of a center zoom."""
     places, weights = zoom_taps(size, factor)
     matrix = np.zeros((size, size))
     np.add.at(matrix, (np.arange(size)[:, None], places), np.rint(weights * ONE) / ONE)
@@ -115,14 +115,14 @@ def zoom_matrix(size: int, factor: float, device: torch.device) -> Tensor:
 
 
 def zoom(x: Tensor, factor: float) -> Tensor:
-    """Zoom the centre of (...,H,W) whole numbers, or whole multiples of a power of two; the result is float64."""
+    """Zoom the center of (...,H,W) whole numbers, or whole multiples of a power of two; the result is float64."""
     down, across = (zoom_matrix(size, factor, x.device) for size in x.shape[-2:])
     return down @ x.to(torch.float64) @ across.T
 
 
 @lru_cache(maxsize=8)
 def zoom_mean_operator(height: int, width: int, factors: Sequence[float], device: torch.device) -> Tensor:
-    """The mean of an image and of its centre zooms, as one sparse fixed-point matrix (H*W, H*W)."""
+    """The mean of an image and of its center zooms, as one sparse fixed-point matrix (H*W, H*W)."""
     diagonal = torch.arange(height * width)
     rows, columns, values = [diagonal], [diagonal], [torch.ones(height * width, dtype=torch.float64)]
     for factor in factors:

@@ -1,4 +1,4 @@
-"""A labelled sheet of what the nineteen corruptions do to one picture."""
+"""A labeled sheet of what the nineteen corruptions do to one picture."""
 
 from __future__ import annotations
 

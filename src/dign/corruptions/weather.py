@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dign.core.pixels import divided, unit_scale
+from dign.core.pixels import divide, to_float
 from dign.corruptions import edges, frosting, linear
 from dign.corruptions.blur import blur_along_lines
-from dign.corruptions.color import luma, paint, recolour
+from dign.corruptions.color import luma, paint, recolor
 from dign.corruptions.streams import Streams
 
 _WATER = (175 / 255, 238 / 255, 238 / 255)
@@ -19,8 +19,8 @@ _FARTHEST = 20  # pixels; distances to an edge of the water count no further
 def brightness(images: Tensor, amount: float, streams: Streams) -> Tensor:
     """HSV value + amount. Images and result (N,C,H,W) uint8, as everywhere below."""
     if images.shape[1] == 1:
-        return unit_scale(images).add_(amount).clamp_(0, 1).mul_(255).to(torch.uint8)
-    return recolour(images, value=amount)
+        return to_float(images, torch.float64).add_(amount).clamp_(0, 1).mul_(255).to(torch.uint8)
+    return recolor(images, value=amount)
 
 
 def frost(images: Tensor, setting: tuple[float, float, float], streams: Streams) -> Tensor:
@@ -33,7 +33,7 @@ def frost(images: Tensor, setting: tuple[float, float, float], streams: Streams)
 def fog(images: Tensor, setting: tuple[float, float], streams: Streams) -> Tensor:
     """x + thickness * a plasma fractal, scaled so that the brightest value stays about where it was."""
     thickness, decay = setting
-    x = unit_scale(images, torch.float32)
+    x = to_float(images, torch.float32)
     brightest = x.amax(dim=(1, 2, 3), keepdim=True)
     mist = plasma_fractal(images.shape[-2:], decay, streams)[:, None].mul_(thickness)
     return x.add(mist).mul_(brightest / (brightest + thickness)).clamp_(0, 1).mul_(255).to(torch.uint8)
@@ -42,7 +42,7 @@ def fog(images: Tensor, setting: tuple[float, float], streams: Streams) -> Tenso
 def plasma_fractal(size: Sequence[int], decay: float, streams: Streams) -> Tensor:
     """(N,H,W) float32 in [0,1]: a diamond-square fractal on a torus, whose side is a power of two, cut to size.
 
-    Every new point is the mean of its four neighbours plus wobble^2 * U(-1,1); the wobble starts at 100 and is
+    Every new point is the mean of its four neighbors plus wobble^2 * U(-1,1); the wobble starts at 100 and is
     divided by `decay` each time the grid gets twice as fine.
     """
     side = 1 << (max(size) - 1).bit_length()
@@ -52,16 +52,16 @@ def plasma_fractal(size: Sequence[int], decay: float, streams: Streams) -> Tenso
     while step >= 2:
         half = step // 2
         count = (side // step) ** 2
-        for_centres, for_tops, for_sides = (
+        for_centers, for_tops, for_sides = (
             part.mul(wobble**2).view(-1, side // step, side // step)
             for part in changes[:, count - 1 : 4 * count - 1].split(count, dim=1)
         )
         corners = grid[:, ::step, ::step].contiguous()
         right, below = corners + corners.roll(-1, 2), corners + corners.roll(-1, 1)
-        centres = (below + below.roll(-1, 2)).div_(4).add_(for_centres)
-        grid[:, half::step, half::step] = centres
-        grid[:, ::step, half::step] = right.add_(centres).add_(centres.roll(1, 1)).div_(4).add_(for_tops)
-        grid[:, half::step, ::step] = below.add_(centres).add_(centres.roll(1, 2)).div_(4).add_(for_sides)
+        centers = (below + below.roll(-1, 2)).div_(4).add_(for_centers)
+        grid[:, half::step, half::step] = centers
+        grid[:, ::step, half::step] = right.add_(centers).add_(centers.roll(1, 1)).div_(4).add_(for_tops)
+        grid[:, half::step, ::step] = below.add_(centers).add_(centers.roll(1, 2)).div_(4).add_(for_sides)
         step, wobble = half, wobble / decay
     grid -= grid.amin(dim=(1, 2), keepdim=True)
     return (grid / grid.amax(dim=(1, 2), keepdim=True))[:, : size[0], : size[1]]
@@ -79,8 +79,8 @@ def snow(images: Tensor, setting: tuple[float, ...], streams: Streams) -> Tensor
     layer = linear.zoom(layer, factor) if factor != 1 else layer.to(torch.float64)
     layer = layer.mul_(std).add_(mean)
     layer = layer.mul_(layer >= threshold).clamp_(0, 1).mul_(255).to(torch.uint8)
-    flakes = unit_scale(blur_along_lines(layer, radius, sigma, degrees), torch.float32)
-    x = unit_scale(images, torch.float32)
+    flakes = to_float(blur_along_lines(layer, radius, sigma, degrees), torch.float32)
+    x = to_float(images, torch.float32)
     pale = torch.maximum(x, luma(x).mul(1.5).add_(0.5))
     x = x.mul_(mix).add_(pale.mul_(1 - mix))
     return x.add_(flakes).add_(flakes.flip(2, 3)).clamp_(0, 1).mul_(255).to(torch.uint8)
@@ -95,7 +95,7 @@ def spatter(images: Tensor, setting: tuple[float, ...], streams: Streams) -> Ten
     height, width = images.shape[-2:]
     noise = streams.normal(height * width).view(-1, height, width)
     liquid = linear.gaussian_filter(noise, sigma).mul_(std).add_(mean)
-    x = unit_scale(images, torch.float32)
+    x = to_float(images, torch.float32)
     if kind == 0:
         drops = _water(liquid.mul_(liquid >= threshold)).mul_(strength)[:, None]
         x = x.add_(drops * paint(_WATER, x))
@@ -111,7 +111,7 @@ def _water(liquid: Tensor) -> Tensor:
     layer = liquid.mul_(255).clamp_(0, 255).to(torch.uint8)
     distances = edges.distance(edges.canny(layer), _FARTHEST)
     depth = edges.box_sum(distances).div(9 * 65536, rounding_mode="floor")
-    relief = edges.emboss(edges.equalise(depth, _FARTHEST + 1))
-    relief = divided(edges.box_sum(relief).to(torch.float32), 9).round_()
+    relief = edges.emboss(edges.equalize(depth, _FARTHEST + 1))
+    relief = divide(edges.box_sum(relief).to(torch.float32), 9).round_()
     light = relief.mul_(layer)
     return light.div_(light.amax(dim=(1, 2), keepdim=True).clamp(min=1))

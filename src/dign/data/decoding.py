@@ -40,7 +40,7 @@ def resize(images: np.ndarray, size: int) -> Iterator[np.ndarray]:
 
 
 def decode(file: bytes | Path, size: int | None = None) -> np.ndarray:
-    """An image file as uint8 (3,H,W): turned upright, greyscale and palettes and CMYK made RGB, alpha put on white.
+    """An image file as uint8 (3,H,W): turned upright, grayscale and palettes and CMYK made RGB, alpha put on white.
 
     Raises a `UserError` that gives the reason, without the name of the file, which the caller knows better.
     """
@@ -84,7 +84,7 @@ def _open(file: bytes | Path) -> Image.Image:
 
 
 def to_rgb(image: Image.Image) -> Image.Image:
-    """RGB, whatever the mode: grey of more than 8 bits is scaled to 8, transparency lies on white."""
+    """RGB, whatever the mode: gray of more than 8 bits is scaled to 8, transparency lies on white."""
     if image.mode.startswith("I") or image.mode == "F":
         image = Image.fromarray(_eight_bits(np.asarray(image, dtype=np.float64), image.mode))
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
@@ -93,19 +93,19 @@ def to_rgb(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
-def _eight_bits(grey: np.ndarray, mode: str) -> np.ndarray:
-    """Grey levels of 16 or 32 bits, or real numbers in [0,1] or [0,255], as uint8."""
-    if not np.isfinite(grey).all():
+def _eight_bits(gray: np.ndarray, mode: str) -> np.ndarray:
+    """Gray levels of 16 or 32 bits, or real numbers in [0,1] or [0,255], as uint8."""
+    if not np.isfinite(gray).all():
         raise UserError("it holds pixels that are not finite numbers")
-    most, least = grey.max(initial=0), grey.min(initial=0)
+    most, least = gray.max(initial=0), gray.min(initial=0)
     top = 255 if mode == "F" else 65535
     if least < 0 or most > top:
         raise UserError(f"its pixels go from {least:g} to {most:g}, outside 0 to {top}")
     if mode == "F":
-        grey = grey * 255 if most <= 1 else grey
+        gray = gray * 255 if most <= 1 else gray
     elif mode != "I" or most > 255:  # 32 bits may hold 8-bit levels
-        grey = grey / 257
-    levels: np.ndarray = np.rint(grey).astype(np.uint8)
+        gray = gray / 257
+    levels: np.ndarray = np.rint(gray).astype(np.uint8)
     return levels
 
 

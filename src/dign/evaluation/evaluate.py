@@ -18,6 +18,7 @@ from dign.core.errors import UserError, unknown_name
 from dign.core.files import write_json
 from dign.core.freezing import frozen
 from dign.core.image_rng import make_placed_generator
+from dign.core.pixels import to_float
 from dign.core.provenance import git_commit, now, versions
 from dign.corruptions import FAMILIES, NAMES, corrupt, frost_source, profile_for
 from dign.corruptions.benchmark.read import Benchmark, Condition, open_benchmark
@@ -27,11 +28,11 @@ from dign.evaluation.examples import example_predictions
 from dign.methods import Standard
 from dign.metrics import Temperature, fit_temperature, tempered
 from dign.metrics.batches import Counts, counted, merged
-from dign.metrics.summary import summarised
+from dign.metrics.summary import summarized
 from dign.metrics.temperature import log_of
 from dign.models import count_parameters
 from dign.models.winograd import use_winograd
-from dign.parallel.devices import as_float, device_name, pick_device
+from dign.parallel.devices import device_name, pick_device
 from dign.parallel.team import ALONE, Team
 from dign.runs.folder import Run
 
@@ -103,7 +104,7 @@ def evaluate(
 
     def measure(condition: Condition, first: int) -> Counts:
         labels = condition.labels[first : first + batch_size]
-        images = as_float(condition.images[first : first + batch_size].to(device))
+        images = to_float(condition.images[first : first + batch_size].to(device))
         purpose = f"predict/{condition.name}/{condition.severity}"
         probabilities = predict(images, make_placed_generator(seed, purpose, first, device))
         scaled = None if temperature is None else tempered(probabilities, temperature)
@@ -113,16 +114,16 @@ def evaluate(
         raise UserError("There are no images to evaluate: choose another --split.")
     done, total = 0, sum(map(len, [clean, *corrupted]))
     found: dict[int, Counts] = {}
-    with team.together(), frozen(model) if isinstance(model, nn.Module) else nullcontext():
+    with team.all_or_none(), frozen(model) if isinstance(model, nn.Module) else nullcontext():
         predict = partial(Standard().predict, model) if isinstance(model, nn.Module) else model
         for number in range(team.rank, len(batches), team.count):
             found[number] = measure(*batches[number])
             done = min(done + found[number][0].count * team.count, total)  # the others are about as far
             progress(done, total)
     plain, *scaled = merged([(each.name, each.severity) for each, _ in batches], team.gather(found))
-    measured = summarised(plain.pop(("clean", 0)), plain)
+    measured = summarized(plain.pop(("clean", 0)), plain)
     for counts in scaled:
-        summary = summarised(counts.pop(("clean", 0)), counts)["summary"]
+        summary = summarized(counts.pop(("clean", 0)), counts)["summary"]
         measured["temperature"] = {"value": temperature, **summary["calibration"]}
     return measured
 
@@ -168,7 +169,7 @@ def evaluate_run(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
     """Evaluate a finished run as its method predicts; writes `results.json` and `examples.json` into its folder."""
-    with team.together():
+    with team.all_or_none():
         if team.leads and not os.access(run.path, os.W_OK):
             raise UserError(f"No permission to write results into {run.path}: copy the run to where you may write.")
         method, model, data = run.method(), run.model(), run.data()
@@ -194,7 +195,7 @@ def evaluate_run(
         team=team,
         progress=progress,
     )
-    with team.together():
+    with team.all_or_none():
         if team.leads:
             write_json(run.path / "examples.json", examples)
             write_json(run.path / "results.json", results)
@@ -271,7 +272,7 @@ def _fit_temperature(
     """The temperature for the predictions on a split, clean."""
     found: dict[int, Tensor] = {}
     for first in range(team.rank * batch_size, len(split), team.count * batch_size):
-        images = as_float(split.images[first : first + batch_size].to(device))
+        images = to_float(split.images[first : first + batch_size].to(device))
         probabilities = predict(images, make_placed_generator(0, "temperature", first, device))
         found[first] = log_of(probabilities).cpu()
     everything = {first: scores for part in team.gather(found) for first, scores in part.items()}

@@ -9,9 +9,9 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from dign.core.pixels import to_float
 from dign.core.seeds import make_generator
 from dign.corruptions.benchmark.read import Condition
-from dign.parallel.devices import as_float
 
 
 @torch.no_grad()
@@ -29,7 +29,7 @@ def example_predictions(
         for index in range(0, len(condition), max(1, len(condition) // count))[:count]:
             image = condition.images[index : index + 1]
             generator = make_generator(0, f"example/{condition.name}/{condition.severity}", index, device)
-            probabilities = predict(as_float(image.to(device)), generator)[0]
+            probabilities = predict(to_float(image.to(device)), generator)[0]
             confidence, predicted = probabilities.max(0)
             entries.append(
                 {

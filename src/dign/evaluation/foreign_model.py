@@ -134,7 +134,7 @@ def _check_output(entry: str, model: nn.Module, data: DataSet) -> None:
         )
     if not bool(logits.isfinite().all()):
         raise UserError(
-            f"{entry} gives logits that are not finite for a grey image: are its weights what they should be?"
+            f"{entry} gives logits that are not finite for a gray image: are its weights what they should be?"
         )
     if bool((logits >= 0).all()) and torch.allclose(logits.sum(1), torch.ones_like(logits[:, 0]), atol=1e-5):
         raise UserError(f"{entry} gives probabilities, where logits are wanted: leave out its softmax.")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from dign.core.pixels import to_float
 from dign.corruptions import corrupt
 from dign.models import build
 from dign.models.winograd import use_winograd
@@ -82,7 +83,7 @@ def _actions(
 
     def step(images: Tensor) -> None:
         model.train()
-        x = transforms(images.float() / 255, generator)
+        x = transforms(to_float(images), generator)
         y = torch.zeros(len(x), dtype=torch.long, device=fabric.device)
         fabric.backward(method(model, x, y, generator=generator).loss)
         optimizer.step()
@@ -91,7 +92,7 @@ def _actions(
     @torch.no_grad()
     def predict(images: Tensor) -> None:
         model.eval()
-        method.predict(model, images.float() / 255, generator)
+        method.predict(model, to_float(images), generator)
 
     return step, predict, fabric.device
 

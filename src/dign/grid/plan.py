@@ -247,7 +247,7 @@ def slug(word: str) -> str:
 
 
 def _check_use(shared: Mapping[str, Any], special: Mapping[str, Mapping[str, Any]], runs: Sequence[PlannedRun]) -> None:
-    """Every table of the file must hold for some run: otherwise its name is misspelt, or it is forgotten."""
+    """Every table of the file must hold for some run: otherwise its name is misspelled, or it is forgotten."""
     used = {getattr(run.config, key) for run in runs for key in CHOOSING}
     for name in special:
         if name not in used:

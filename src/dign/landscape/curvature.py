@@ -4,7 +4,7 @@ H is one (d,d) block per image and is never formed. Two ways lead to H v:
 
 - double backward: exact at the point x. A network of ReLUs is linear around almost every x, and this is the Hessian
   of that piece; the kinks around it do not show.
-- centred differences of gradients (the paper's way): the mean Hessian over a segment of length 2 eta ||v||. It sees
+- centered differences of gradients (the paper's way): the mean Hessian over a segment of length 2 eta ||v||. It sees
   the kinks that the segment crosses. Each is a jump of the gradient, so that for a network with kinks the estimate
   does not settle but grows like 1/eta: eta is the scale at which the landscape is looked at, and belongs to the result.
 """
@@ -35,7 +35,7 @@ from dign.landscape.gradients import (
 
 NO_SECOND_DERIVATIVE = (
     "The model has no second derivative with respect to the image ({reason}): "
-    "use an activation that can be differentiated twice, or estimate the curvature by centred differences."
+    "use an activation that can be differentiated twice, or estimate the curvature by centered differences."
 )
 
 
@@ -171,7 +171,7 @@ def squared_curvature_by_differences(
     draws: int = 4,
     generator: torch.Generator | None = None,
 ) -> Estimate:
-    """E ||H z||^2 = Tr(H^2), z ~ N(0, I), by centred differences of gradients: the paper's second-order term.
+    """E ||H z||^2 = Tr(H^2), z ~ N(0, I), by centered differences of gradients: the paper's second-order term.
 
     ||(g(x + eta z) - g(x - eta z)) / (2 eta)||^2, averaged over z. The paper writes 1/(2 eta) outside the square,
     which is not an estimate of ||H z||^2 for any eta but 1/2; this is the consistent form.
@@ -189,7 +189,7 @@ def squared_curvature_by_differences(
 def squared_difference(model: nn.Module, x: Tensor, y: Tensor, z: Tensor, eta: float) -> Tensor:
     """||(g(x + eta z) - g(x - eta z)) / (2 eta)||^2 of each image (N,). Cost: two gradient evaluations."""
     if not eta > 0:
-        raise UserError(f"eta, the step of the centred differences, must be above 0, not {eta}.")
+        raise UserError(f"eta, the step of the centered differences, must be above 0, not {eta}.")
     ahead = input_gradients(model, x + eta * z, y)[1]
     behind = input_gradients(model, x - eta * z, y)[1]
     return norms((ahead - behind) / (2 * eta)).square()

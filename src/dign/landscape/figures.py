@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from dign.core.files import replacing
 from dign.core.text import plain
 
-COLOURS = {"Standard": "#6b6f76", "DiGN": "#00539c"}
-"""The two methods that the paper's figure compares keep their colour; others take the next of `MORE`."""
+ColorS = {"Standard": "#6b6f76", "DiGN": "#00539c"}
+"""The two methods that the paper's figure compares keep their color; others take the next of `MORE`."""
 MORE = ("#c2410c", "#00805a", "#7a1f4b", "#b97b00", "#007f8f", "#5b3fa8")
 FORMATS = ("png", "pdf", "svg")
 Z_95 = 1.96
@@ -166,9 +166,9 @@ def _theorem_2_panel(axes: Axes, models: list[dict[str, Any]], looks: list[dict[
     }
     for model, look in zip(models, looks, strict=True):
         part = model["theory"]["theorem_2"]
-        colour = look["color"]
+        color = look["color"]
         for key, style in styles.items():
-            axes.plot(part["t"], _drawable(part[key]), color=colour, **style)
+            axes.plot(part["t"], _drawable(part[key]), color=color, **style)
     parts = [model["theory"]["theorem_2"] for model in models]
     _mark_informative(axes, min(p["informative_from"]["median"] for p in parts), max(p["t"][-1] for p in parts))
     axes.set(title=rf"Theorem 2 at $\sigma={parts[0]['sigma']}$", ylabel=r"$\log_{10}$ probability", xscale="log")
@@ -193,19 +193,19 @@ def _drawable(values: Sequence[float | None]) -> list[float]:
 
 
 def line_looks(models: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One colour and one entry of the legend per group: runs of one method whose names differ in their -SEED alone."""
+    """One color and one entry of the legend per group: runs of one method whose names differ in their -SEED alone."""
     groups = [(model["title"], re.sub(r"-(seed)?\d+$", "", model["name"])) for model in models]
-    colours: dict[tuple[str, str], str] = {}
+    colors: dict[tuple[str, str], str] = {}
     looks: list[dict[str, Any]] = []
     more = iter(MORE * len(models))
     for group, model in zip(groups, models, strict=True):
         count, title = groups.count(group), group[0]
         label = _name(model) if count == 1 else plain(f"{title} ({group[1]}, {count} runs)")
-        looks.append({"label": label if group not in colours else None, "linewidth": 1.5 if count == 1 else 1})
-        if group not in colours:
-            taken = COLOURS.get(title) in colours.values()
-            colours[group] = COLOURS[title] if title in COLOURS and not taken else next(more)
-        looks[-1]["color"] = colours[group]
+        looks.append({"label": label if group not in colors else None, "linewidth": 1.5 if count == 1 else 1})
+        if group not in colors:
+            taken = ColorS.get(title) in colors.values()
+            colors[group] = ColorS[title] if title in ColorS and not taken else next(more)
+        looks[-1]["color"] = colors[group]
     return looks
 
 

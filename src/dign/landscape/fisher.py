@@ -77,7 +77,7 @@ def diverse_noise_divergence(
 ) -> Estimate:
     """The same with sigma ~ U(0, sigma_max) for each image and draw: about sigma_max^2/6 Tr G, equation (9).
 
-    This is DiGN's regulariser. Cost: one forward pass for x and one per draw.
+    This is DiGN's regularizer. Cost: one forward pass for x and one per draw.
     """
     check_at_least(0, sigma_max=sigma_max)
     return _divergence(model, x, lambda g: add_diverse_gaussian_noise(x, sigma_max, g), draws, generator)

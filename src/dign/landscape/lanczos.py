@@ -56,7 +56,7 @@ def largest_eigenvalue(
 def extreme_eigenvalues(
     h: Hessian, *, iterations: int = 32, tolerance: float = 1e-3, generator: torch.Generator | None = None
 ) -> Extremes:
-    """Both ends of the spectrum of each image's H, by Lanczos with full reorthogonalisation.
+    """Both ends of the spectrum of each image's H, by Lanczos with full reorthogonalization.
 
     The Krylov basis starts at random; H is a tridiagonal matrix T in it, with diagonal `alphas` and off-diagonal
     `betas`. For a network of ReLUs H has rank below the number of classes, and the iteration is exact after that

@@ -14,10 +14,10 @@ from dign.core.divergences import log_probabilities
 from dign.core.errors import UserError
 from dign.core.freezing import frozen
 from dign.core.image_rng import image_noise
+from dign.core.pixels import to_float
 from dign.landscape.batch_size import Progress, fitting_batch_size, in_batches
 from dign.landscape.curvature import squared_difference
 from dign.landscape.gradients import check_batch, check_logits, cross_entropy, input_gradients, norms, per_image
-from dign.parallel.devices import as_float
 
 PANELS = ("loss_difference", "accuracy", "first_order", "second_order")
 
@@ -38,7 +38,7 @@ class Plan:
             check_at_least(0, radius=radius)
         check_at_least(1, draws=self.draws)
         if not 0 < self.eta < math.inf:
-            raise UserError(f"eta, the step of the centred differences, must be above 0, not {self.eta}.")
+            raise UserError(f"eta, the step of the centered differences, must be above 0, not {self.eta}.")
 
     @property
     def gradient_evaluations(self) -> int:
@@ -66,7 +66,7 @@ class Landscape:
     correct: Tensor
     gradient_norm: Tensor
     curvature: Tensor
-    """E ||H z||^2 by centred differences."""
+    """E ||H z||^2 by centered differences."""
     loss_difference: Tensor
     accuracy: Tensor
 
@@ -119,10 +119,10 @@ def measure(
     if len(images) == 0:
         raise UserError("There are no images to measure on: choose another split.")
     with frozen(model):
-        batch_size = batch_size or fitting_batch_size(model, as_float(images[:1].to(device)))
+        batch_size = batch_size or fitting_batch_size(model, to_float(images[:1].to(device)))
 
         def work(batch: slice) -> dict[str, Tensor]:
-            x = as_float(images[batch].to(device))
+            x = to_float(images[batch].to(device))
             return measure_batch(model, x, labels[batch].to(device), plan, first=batch.start)
 
         return Landscape(plan, **in_batches(len(images), batch_size, work, progress))

@@ -17,6 +17,7 @@ from dign.core.divergences import kl, log_probabilities
 from dign.core.errors import UserError
 from dign.core.freezing import frozen
 from dign.core.image_rng import image_noise, make_placed_generator
+from dign.core.pixels import divide
 from dign.landscape.batch_size import Progress, fitting_batch_size, in_batches
 from dign.landscape.bounds import loss_difference_bound
 from dign.landscape.curvature import hessian
@@ -36,7 +37,7 @@ class TheoryPlan:
     tail_draws: int = 32
     iterations: int = 32
     tolerance: float = 1e-4
-    dequantise: bool = True
+    dequantize: bool = True
     """Move every pixel at random inside its 8-bit step. The theory holds almost everywhere, and images with a flat
     background are an exception: their pixels tie exactly in a max-pool, which puts the image onto a kink."""
     seed: int = 0
@@ -115,10 +116,10 @@ def _in_double(model: nn.Module) -> nn.Module:
 def _as_double(images: Tensor, plan: TheoryPlan, *, first: int) -> Tensor:
     """uint8 images as float64 in [0,1], moved by U(-1/2, 1/2) of an 8-bit step if the plan says so."""
     x = images.double()
-    if plan.dequantise:
-        noise = image_noise(x, first=first, seed=plan.seed, purpose="theory/dequantise", draw=0)
+    if plan.dequantize:
+        noise = image_noise(x, first=first, seed=plan.seed, purpose="theory/dequantize", draw=0)
         x = x + torch.special.ndtr(noise) - 0.5
-    return x / 255
+    return divide(x, 255)
 
 
 def theory_batch(model: nn.Module, x: Tensor, y: Tensor, plan: TheoryPlan, *, first: int = 0) -> dict[str, Tensor]:

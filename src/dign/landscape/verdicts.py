@@ -84,8 +84,8 @@ def _ratio_error(mean: Tensor, expected: Tensor) -> float | None:
 
 def _controlled_mean(draws: Tensor, control: Tensor) -> Tensor:
     """The mean over draws (N,K) less its regression, per image, on a control of mean zero."""
-    centred = control - control.mean(1, keepdim=True)
-    slope = ((draws * centred).sum(1) / centred.square().sum(1).clamp(min=1e-300)).clamp(0, 1)
+    centered = control - control.mean(1, keepdim=True)
+    slope = ((draws * centered).sum(1) / centered.square().sum(1).clamp(min=1e-300)).clamp(0, 1)
     return draws.mean(1) - slope * control.mean(1)
 
 

@@ -14,7 +14,7 @@ from dign.methods.base import Cost, Method
 class AT(PGDSettings, Method):
     """Cross-entropy on the attacked batch: max over ||d|| <= radius of L(f(x + d), y), d found by PGD.
 
-    The clean batch is not seen. The attack maximises the plain cross-entropy, without label smoothing.
+    The clean batch is not seen. The attack maximizes the plain cross-entropy, without label smoothing.
     """
 
     key = "at"

@@ -10,6 +10,7 @@ from dign.core.checks import check_at_least, check_whole
 from dign.core.divergences import jensen_shannon, log_probabilities
 from dign.core.freezing import frozen
 from dign.core.image_rng import uniform
+from dign.core.pixels import to_float
 from dign.methods.attacks import cross_entropy_of, input_gradients
 from dign.methods.augmix import ChainSettings
 from dign.methods.base import Cost, Method
@@ -51,7 +52,7 @@ class AugMax(ChainSettings, Method):
     ) -> Tensor:
         start = uniform(len(x), 1 + self.width, generator=generator, device=x.device, dtype=x.dtype)
         share, q = start.split((1, self.width), dim=1)
-        chained, objective = chained.to(x.dtype) / 255, cross_entropy_of(y)
+        chained, objective = to_float(chained, x.dtype), cross_entropy_of(y)
         with frozen(model), torch.enable_grad():
             for _ in range(self.steps):
                 share, q = share.detach().requires_grad_(), q.detach().requires_grad_()

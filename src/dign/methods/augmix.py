@@ -10,7 +10,7 @@ from dign.augment.chains import NINE, OPERATIONS, chains, dirichlet, mix
 from dign.core.checks import check_at_least, check_whole
 from dign.core.divergences import jensen_shannon, log_probabilities
 from dign.core.errors import UserError, unknown_name
-from dign.core.image_rng import own, whole
+from dign.core.image_rng import global_batch_size, local_slice
 from dign.methods.base import Cost, Method
 
 
@@ -46,8 +46,8 @@ class ChainSettings:
         """Each image at the end of `count` chains, uint8 (N,count,3,H,W)."""
         severity: Tensor | float | None = self.severity
         if severity is None:
-            batch = (whole(len(x), generator),)
-            severity = own(torch.randint(1, 11, batch, generator=generator, device=x.device), generator)
+            batch = (global_batch_size(len(x), generator),)
+            severity = local_slice(torch.randint(1, 11, batch, generator=generator, device=x.device), generator)
         return chains(x, count, depth=self.depth, severity=severity, operations=self.operations, generator=generator)
 
     def mix(self, x: Tensor, chained: Tensor, generator: torch.Generator | None) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from dign.augment.noise2net import noise2net
 from dign.core.checks import check_at_least, check_whole
 from dign.core.errors import UserError
-from dign.core.image_rng import held, whole
+from dign.core.image_rng import global_batch_size, local_count
 from dign.methods.base import Cost, Method
 
 
@@ -44,12 +44,12 @@ class DeepAugment(Method):
             raise UserError(f"share is a part of the batch, 0 to 1, not {self.share}.")
 
     def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
-        count = int(self.share * whole(len(x), generator))
+        count = int(self.share * global_batch_size(len(x), generator))
         if count == 0:
             return [x]
         drawn = torch.rand((), generator=generator, device=x.device, dtype=x.dtype)
         strength = self.weakest + (self.strongest - self.weakest) * drawn
-        here = held(count, generator)
+        here = local_count(count, generator)
         distorted = noise2net(
             x[:here], strength, hidden=self.hidden, scale=self.scale, generator=generator, batch=count
         )

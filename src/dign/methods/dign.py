@@ -1,4 +1,4 @@
-"""DiGN: diverse Gaussian noise consistency regularisation, equation (6) and Algorithm 1."""
+"""DiGN: diverse Gaussian noise consistency regularization, equation (6) and Algorithm 1."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

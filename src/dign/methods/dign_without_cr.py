@@ -1,4 +1,4 @@
-"""DiGN without consistency regularisation: the paper's ablation."""
+"""DiGN without consistency regularization: the paper's ablation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

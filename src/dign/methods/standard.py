@@ -1,4 +1,4 @@
-"""Standard training: empirical risk minimisation, equation (1)."""
+"""Standard training: empirical risk minimization, equation (1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -8,7 +8,7 @@ from dign.metrics.accuracy import EXCLUDED, mean_corruption_accuracy, noise_corr
 from dign.metrics.calibration import Calibration
 
 
-def summarised(clean: Calibration, corrupted: dict[tuple[str, int], Calibration]) -> dict[str, Any]:
+def summarized(clean: Calibration, corrupted: dict[tuple[str, int], Calibration]) -> dict[str, Any]:
     """Scores of every condition, and the means and pooled calibrations over them."""
     families = {name: family for family, names in FAMILIES.items() for name in names}
     tables: dict[str, Any] = {}

@@ -44,7 +44,7 @@ def log_of(probabilities: Tensor) -> Tensor:
 
 
 def fit_temperature(log_probabilities: Tensor, labels: Tensor) -> Temperature:
-    """The temperature that minimises the mean log loss of softmax(z / T), z being log probabilities or logits (N,C).
+    """The temperature that minimizes the mean log loss of softmax(z / T), z being log probabilities or logits (N,C).
 
     The loss is convex in 1/T, so it has one valley in log T, which golden-section search narrows down to 1e-7.
     """

@@ -1,4 +1,4 @@
-"""Architectures by name. Every model takes images in [0,1]: its first layer normalises."""
+"""Architectures by name. Every model takes images in [0,1]: its first layer normalizes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from dign.core.errors import UserError, unknown_name
+from dign.core.pixels import to_float
 from dign.core.seeds import global_generators_kept, seed_global_generators
 from dign.models.densenet import DenseNet121
 from dign.models.fastnet import FastNet, tinynet, wide_fastnet
@@ -73,7 +74,7 @@ def whiten(model: nn.Module, images: Tensor, most: int = 5_000) -> None:
     """Set a whitening first layer, where `build` made one, from up to `most` of the uint8 images (N,3,H,W)."""
     normalize, body = model.children()
     if isinstance(body, FastNet):
-        body.whiten(normalize(spread(images, most).float() / 255))
+        body.whiten(normalize(to_float(spread(images, most))))
 
 
 def count_parameters(model: nn.Module) -> int:

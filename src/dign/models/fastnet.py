@@ -1,4 +1,4 @@
-"""A small net that trains in minutes on a CPU: three stages of 3x3 convolutions with identity initialisation."""
+"""A small net that trains in minutes on a CPU: three stages of 3x3 convolutions with identity initialization."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ class FastNet(nn.Module):
 
     @torch.no_grad()
     def whiten(self, x: Tensor) -> None:
-        """Set the first layer from normalised images (N,3,H,W): its outputs are uncorrelated, most of variance near 1.
+        """Set the first layer from normalized images (N,3,H,W): its outputs are uncorrelated, most of variance near 1.
 
         A principal direction of variance v is scaled by 1/sqrt(v + damping). Without the damping, the directions in
         which images hardly vary would be blown up, and noise with them.
@@ -56,7 +56,7 @@ PATCH_VALUES = 3 * 2 * 2
 """Numbers in a 2x2 patch: the first layer has a filter for each principal direction, and one for its negative."""
 
 WHITENING_DAMPING = 0.1
-"""Added to the variances of the normalised patches, about those of noise with a standard deviation of 0.08 pixels."""
+"""Added to the variances of the normalized patches, about those of noise with a standard deviation of 0.08 pixels."""
 
 
 class Stage(nn.Module):

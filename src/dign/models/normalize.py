@@ -1,9 +1,11 @@
-"""Normalisation as a layer, so that every model takes [0,1] images and its statistics travel with its weights."""
+"""Normalization as a layer, so that every model takes [0,1] images and its statistics travel with its weights."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+
+from dign.core.pixels import to_float
 
 
 class Normalize(nn.Module):
@@ -29,6 +31,6 @@ def spread(images: Tensor, most: int) -> Tensor:
 
 def channel_statistics(images: Tensor, most: int = 10_000) -> tuple[list[float], list[float]]:
     """Mean and standard deviation per channel, in [0,1] units, of up to `most` images spread over uint8 (N,3,H,W)."""
-    chosen = spread(images, most).double() / 255
+    chosen = to_float(spread(images, most), torch.float64)
     std, mean = torch.std_mean(chosen, dim=(0, 2, 3), correction=0)
     return mean.tolist(), std.clamp(min=1e-3).tolist()

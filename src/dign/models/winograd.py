@@ -181,7 +181,7 @@ def _transformed_tiles(images: Tensor, rows: int, columns: int) -> Tensor:
 
 
 def _overlaid(transformed: Tensor, rows: int, columns: int) -> Tensor:
-    """The transpose of `_transformed_tiles`: tiles go back into the image, where each overlaps its neighbours."""
+    """The transpose of `_transformed_tiles`: tiles go back into the image, where each overlaps its neighbors."""
     channels = transformed.shape[2]
     pixels = _both_ways(_transforms().input.T, transformed).view(6, 6, -1, rows, columns, channels)
     pixels[4, :, :, :-1] += pixels[0, :, :, 1:]

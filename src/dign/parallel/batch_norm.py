@@ -13,7 +13,7 @@ from dign.parallel.team import Team
 _Norm = nn.modules.batchnorm._BatchNorm
 
 
-class SynchronisedBatchNorm(_Norm):
+class SynchronizedBatchNorm(_Norm):
     """Batch norm over the shares of all processes, as one process would do it over the whole batch.
 
     With mean m_i and variance v_i of the i-th of equally large shares: m = mean_i m_i, v = mean_i (v_i + (m_i - m)^2).
@@ -35,9 +35,9 @@ class SynchronisedBatchNorm(_Norm):
         variance = (shares[:, 1] + (shares[:, 0] - mean).square()).mean(0)
         if self.training and self.track_running_stats:
             self._track(mean.detach(), variance.detach(), ranks * x.numel() // len(mean))
-        return self._normalise(x, mean, variance)
+        return self._normalize(x, mean, variance)
 
-    def _normalise(self, x: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+    def _normalize(self, x: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
         scale = (variance + self.eps).rsqrt()
         scale = scale if self.weight is None else scale * self.weight
         shift = -mean * scale if self.bias is None else self.bias - mean * scale
@@ -67,24 +67,24 @@ class _Sum(torch.autograd.Function):
         return _Sum.forward(ctx, gradient)
 
 
-def synchronise(model: nn.Module, team: Team) -> nn.Module:
+def synchronize(model: nn.Module, team: Team) -> nn.Module:
     """The model with its batch norms over all processes; parameters, buffers and their names are the same ones."""
     if team.count == 1:
         return model
     for parent in list(model.modules()):
         for name, norm in list(parent.named_children()):
             if isinstance(norm, _Norm):
-                setattr(parent, name, _synchronised(norm))
+                setattr(parent, name, _synchronized(norm))
     return model
 
 
-def _synchronised(norm: _Norm) -> SynchronisedBatchNorm:
+def _synchronized(norm: _Norm) -> SynchronizedBatchNorm:
     if type(norm) not in (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d):
         raise UserError(
             f"--sync-batch-norm knows torch's own batch norms, not this model's {type(norm).__name__}: leave it out, "
             "or choose another model."
         )
-    made = SynchronisedBatchNorm(norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats)
+    made = SynchronizedBatchNorm(norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats)
     made.__dict__.update(norm.__dict__)  # the same parameters, buffers and mode
     return made
 
@@ -97,7 +97,7 @@ class Statistics:
 
     def __init__(self, model: nn.Module, team: Team) -> None:
         norms = [norm for norm in model.modules() if getattr(norm, "running_mean", None) is not None]
-        norms = [norm for norm in norms if not isinstance(norm, SynchronisedBatchNorm)] if team.count > 1 else []
+        norms = [norm for norm in norms if not isinstance(norm, SynchronizedBatchNorm)] if team.count > 1 else []
         self._team = team
         self._tensors = [tensor for norm in norms for tensor in (norm.running_mean, norm.running_var)]
 

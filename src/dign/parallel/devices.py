@@ -8,15 +8,8 @@ import sys
 from importlib.util import find_spec
 
 import torch
-from torch import Tensor
 
 from dign.core.errors import UserError
-
-
-def as_float(images: Tensor, *, channels_last: bool = False) -> Tensor:
-    """uint8 images as float in [0,1]."""
-    x = images.float().div_(255)
-    return x.contiguous(memory_format=torch.channels_last) if channels_last else x
 
 
 def pick_device(name: str) -> torch.device:

@@ -62,7 +62,7 @@ def is_first() -> bool:
     return local_rank() == 0 and os.environ.get("NODE_RANK", "0") == "0"
 
 
-def code_for_all(code: int) -> int:
+def exit_code_for_rank(code: int) -> int:
     """The exit code of this process where all end for the same reason, which the first one tells.
 
     Fabric kills the process that a person started as soon as one that `--devices` made beside it fails: those do not.

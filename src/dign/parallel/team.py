@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor, distributed
 
-from dign.core.errors import SaidElsewhere, UserError
+from dign.core.errors import ReportedByRankZero, UserError
 from dign.core.image_rng import make_shared_generator
 from dign.core.seeds import make_generator
 
@@ -46,7 +46,7 @@ class Team:
     def leads(self) -> bool:
         return self.rank == 0
 
-    def own(self, everything: Tensor) -> Tensor:
+    def local_slice(self, everything: Tensor) -> Tensor:
         """This process's share of what a batch consists of."""
         return everything[self.rank :: self.count] if self.count > 1 else everything
 
@@ -96,7 +96,7 @@ class Team:
         return values
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def all_or_none(self) -> Iterator[None]:
         """A block of local work that succeeds everywhere or nowhere; all wait for all at its end.
 
         A mistake or a failed file in one process ends it in all; the first process tells about it.
@@ -113,13 +113,13 @@ class Team:
         if said is None:
             return
         if not self.leads:
-            raise SaidElsewhere(said) from failure
+            raise ReportedByRankZero(said) from failure
         raise failure or UserError(said)
 
     @contextmanager
     def first_holds(self, held: AbstractContextManager[Any]) -> Iterator[None]:
         """A context that the first process enters for all."""
-        with self.together():
+        with self.all_or_none():
             if self.leads:
                 held.__enter__()
         try:
@@ -129,7 +129,7 @@ class Team:
                 held.__exit__(None, None, None)
 
     @contextmanager
-    def surviving(self, what_to_do: str) -> Iterator[None]:
+    def report_dead_peer(self, what_to_do: str) -> Iterator[None]:
         """Collective work: that another process has died in the middle of it is said in a sentence."""
         try:
             yield

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from dign.core.errors import UserError
 from dign.core.files import replacing
+from dign.core.pixels import to_float
 from dign.core.version import __version__
 from dign.corruptions import corrupt
 from dign.methods.base import Method
-from dign.parallel.devices import as_float
 from dign.runs.folder import Run
 
 CHECKED = ("clean", "shot_noise", "defocus_blur", "fog", "jpeg_compression")
@@ -42,7 +42,7 @@ class Exported:
 def export_run(run: Run, out: Path | str, *, images: int = 32) -> Exported:
     """Write the model of a finished run to `out`: ONNX for .onnx, a torch.export program for .pt2.
 
-    Input `images` (batch,3,H,W), float32 in [0,1]; output `logits` (batch,C). Normalisation is part of the model and
+    Input `images` (batch,3,H,W), float32 in [0,1]; output `logits` (batch,C). Normalization is part of the model and
     the batch size is free. The file takes its place only if its logits agree with PyTorch's, for `images` test images
     under each of `CHECKED`, all at once and one by one.
     """
@@ -63,7 +63,7 @@ def _check_images(run: Run, count: int) -> Iterator[Tensor]:
     """Batches of test images in [0,1]."""
     chosen = run.data().test.images[:count]
     for name in CHECKED:
-        yield as_float(chosen if name == "clean" else corrupt(chosen, name, 3))
+        yield to_float(chosen if name == "clean" else corrupt(chosen, name, 3))
 
 
 def _write_onnx(model: nn.Module, run: Run, path: Path) -> Callable[[Tensor], Tensor]:
@@ -109,7 +109,7 @@ def _metadata(run: Run) -> dict[str, str]:
     return {
         "classes": json.dumps(run.classes),
         "image_size": json.dumps(list(run.image_size)),
-        "input": "RGB images in [0,1], (batch,3,H,W); normalisation is inside",
+        "input": "RGB images in [0,1], (batch,3,H,W); normalization is inside",
         "dign": __version__,
     }
 

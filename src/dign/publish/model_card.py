@@ -30,7 +30,7 @@ def card_text(about: dict[str, Any], results: dict[str, Any] | None) -> str:
         f"# {_plain(config['model'])} on {_plain(config['data'])}, trained with {_plain(about['method'])}",
         "",
         f"An image classifier for {len(config['classes'])} classes, trained with dign; it takes RGB images of "
-        f"{height}x{width} pixels with values in [0,1] and normalises them itself.",
+        f"{height}x{width} pixels with values in [0,1] and normalizes them itself.",
         "",
         "```python",
         "from dign.publish.hub import HubModel",

@@ -12,7 +12,7 @@ from dign.report.analysis.quantities import CALIBRATION, severity_accuracy
 from dign.report.analysis.story import ranking, rival_of
 from dign.report.analysis.study import Group, Study
 from dign.report.analysis.tables import number
-from dign.report.palette import colour_of, dash_of, marker_of
+from dign.report.palette import color_of, dash_of, marker_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +52,7 @@ def _accuracy_against_severity(axes: Axes, study: Study, groups: tuple[Group, ..
         means = map(group.mean, levels)
         points = [(place, mean) for place, mean in zip(places, means, strict=True) if mean is not None]
         dash = tuple(float(part) / 2 for part in dash_of(group).split())
-        axes.plot(*zip(*points, strict=True), color=colour_of(group.slot), marker=_MARKERS[marker_of(group.slot)],
+        axes.plot(*zip(*points, strict=True), color=color_of(group.slot), marker=_MARKERS[marker_of(group.slot)],
                   markersize=5, linewidth=2, linestyle=(0, dash) if dash else "-",
                   label=plain(group.label))  # fmt: skip
     axes.set_xticks(places, ["clean", *map(str, study.severities)])
@@ -76,7 +76,7 @@ def _reliability(axes: Axes, group: Group, study: Study) -> None:
         if count == 0:
             continue
         left, strength = index * width, 1.0 if count >= 0.005 * total else 0.3
-        bar = {"width": 0.92 * width, "align": "edge", "color": colour_of(group.slot)}
+        bar = {"width": 0.92 * width, "align": "edge", "color": color_of(group.slot)}
         overconfidence = 100 * max(confidence - accuracy, 0.0)
         axes.bar(left, 100 * accuracy, alpha=0.8 * strength, **bar)
         axes.bar(left, overconfidence, bottom=100 * accuracy, alpha=0.22 * strength, **bar)

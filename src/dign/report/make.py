@@ -45,7 +45,7 @@ def comparison_of(first: Path | str, second: Path | str) -> Study:
     if groups[0].label == groups[1].label:
         names = _names_apart(Path(first), Path(second))
         groups = [replace(g, label=f"{g.label} [{clean_text(n)}]") for g, n in zip(groups, names, strict=True)]
-        groups[1] = replace(groups[1], slot=groups[0].slot + 3)  # another colour and another marker
+        groups[1] = replace(groups[1], slot=groups[0].slot + 3)  # another color and another marker
     notes = [note for note in study.warnings if "each run is shown alone" not in note]
     return Study(study.data, tuple(groups), notes)
 

@@ -1,4 +1,4 @@
-"""One colour and one marker per method, the same in every figure; told apart by colour-blind readers too."""
+"""One color and one marker per method, the same in every figure; told apart by color-blind readers too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from dign.report.analysis.study import METHOD_ORDER, Group
 
-# Found by a search that spread the colours apart for four kinds of colour vision (tests/report/html/test_page.py).
+# Found by a search that spread the colors apart for four kinds of color vision (tests/report/html/test_page.py).
 _KNOWN: dict[str, tuple[str, str]] = {  # on a light ground, on a dark ground
     "Standard": ("#6b6f76", "#a9adb5"),
     "AT": ("#8a412e", "#d5575b"),
@@ -21,20 +21,20 @@ _KNOWN: dict[str, tuple[str, str]] = {  # on a light ground, on a dark ground
 }
 _MORE = (("#8a5a2b", "#d9a878"), ("#007f8f", "#46c6d6"), ("#a00020", "#ff7d8c"), ("#4d7c0f", "#a6d84f"),
          ("#5b3fa8", "#b49af5"), ("#30343b", "#e3e5ea"))  # fmt: skip
-COLOURS = (*(_KNOWN[title] for title in METHOD_ORDER), *_MORE)
+ColorS = (*(_KNOWN[title] for title in METHOD_ORDER), *_MORE)
 DASHES = ("", "6 3", "2 3", "8 3 2 3")
 MARKERS = ("circle", "square", "triangle", "diamond", "cross", "down")
 
 
-def colour_of(slot: int, dark: bool = False) -> str:
-    return COLOURS[slot % len(COLOURS)][int(dark)]
+def color_of(slot: int, dark: bool = False) -> str:
+    return ColorS[slot % len(ColorS)][int(dark)]
 
 
 def dash_of(group: Group) -> str:
-    """Standard is dashed, as the thing to compare with; a colour used for the second time is dashed too."""
+    """Standard is dashed, as the thing to compare with; a color used for the second time is dashed too."""
     if group.label == "Standard":
         return "5 4"
-    return DASHES[min(group.slot // len(COLOURS), len(DASHES) - 1)]
+    return DASHES[min(group.slot // len(ColorS), len(DASHES) - 1)]
 
 
 def marker_of(slot: int) -> str:
@@ -43,10 +43,10 @@ def marker_of(slot: int) -> str:
 
 def palette_css(slots: set[int]) -> str:
     """Custom properties for the slots in use: `.s3 { --c: ... }`, for light and for dark."""
-    light = "".join(f".s{slot}{{--c:{colour_of(slot)}}}" for slot in sorted(slots))
-    dark = "".join(f".s{slot}{{--c:{colour_of(slot, dark=True)}}}" for slot in sorted(slots))
+    light = "".join(f".s{slot}{{--c:{color_of(slot)}}}" for slot in sorted(slots))
+    dark = "".join(f".s{slot}{{--c:{color_of(slot, dark=True)}}}" for slot in sorted(slots))
     hide = "".join(f".hide-{slot} .s{slot}:not(.chip, .chip *){{display:none}}" for slot in sorted(slots))
-    forced = "".join(f":root[data-theme=dark] .s{s}{{--c:{colour_of(s, dark=True)}}}" for s in sorted(slots))
+    forced = "".join(f":root[data-theme=dark] .s{s}{{--c:{color_of(s, dark=True)}}}" for s in sorted(slots))
     return (
         f"{light}@media screen and (prefers-color-scheme:dark){{{_unless_light(dark)}}}@media screen{{{forced}}}{hide}"
     )
@@ -63,11 +63,11 @@ _HEAT = (
     (0.75, (92, 184, 120)),
     (1.0, (246, 232, 120)),
 )
-"""From dark violet to pale yellow, ever lighter: the order survives grey print and any colour vision."""
+"""From dark violet to pale yellow, ever lighter: the order survives gray print and any color vision."""
 
 
-def heat_colour(fraction: float) -> tuple[str, str]:
-    """Background and readable text colour for a fraction in [0,1]."""
+def heat_color(fraction: float) -> tuple[str, str]:
+    """Background and readable text color for a fraction in [0,1]."""
     fraction = min(max(fraction, 0.0), 1.0)
     for (low, first), (high, second) in pairwise(_HEAT):
         if fraction <= high:

@@ -36,7 +36,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 def save_state(
     path: Path, model: nn.Module, optimizer: Optimizer, pending: dict[str, Tensor], **metadata: object
 ) -> None:
-    """Write all that training needs to go on: weights, the optimiser's tensors, where it was, and what it had still to
+    """Write all that training needs to go on: weights, the optimizer's tensors, where it was, and what it had still to
     record."""
     tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
     names = {parameter: name for name, parameter in model.named_parameters()}
@@ -65,16 +65,16 @@ def load_state(path: Path, model: nn.Module, optimizer: Optimizer) -> tuple[dict
 
 
 def _check_states(path: Path, states: dict[str, dict[str, Tensor]], parameters: dict[str, nn.Parameter]) -> None:
-    """What an optimiser keeps of a parameter is one number or has the parameter's shape."""
+    """What an optimizer keeps of a parameter is one number or has the parameter's shape."""
     for name, state in states.items():
         for key, value in state.items():
             if value.numel() != 1 and value.shape != parameters[name].shape:
                 raise UserError(
-                    f"{path} belongs to another model: the optimiser's '{key}' of '{name}' has shape "
+                    f"{path} belongs to another model: the optimizer's '{key}' of '{name}' has shape "
                     f"{tuple(value.shape)}, the model wants {tuple(parameters[name].shape)}."
                 )
             if not bool(value.isfinite().all()):
-                raise UserError(f"{path} is damaged: the optimiser's '{key}' of '{name}' is not finite.")
+                raise UserError(f"{path} is damaged: the optimizer's '{key}' of '{name}' is not finite.")
 
 
 def _check_known(path: Path, tensors: dict[str, Tensor], prefixes: list[str]) -> None:

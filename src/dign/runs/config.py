@@ -44,28 +44,28 @@ class RunConfig:
     validation: float = setting(0.1, "Data", "fraction of the training images held out for validation", least=0)
     validation_seed: int = setting(0, "Data", "seed of that split: the same for runs to be compared", least=0)
 
-    epochs: int = setting(150, "Optimisation", "passes over the training images", least=1)
-    batch_size: int = setting(512, "Optimisation", "images per step; a last partial batch is dropped", least=1)
+    epochs: int = setting(150, "Optimization", "passes over the training images", least=1)
+    batch_size: int = setting(512, "Optimization", "images per step; a last partial batch is dropped", least=1)
     optimizer: str = setting(
         "sgd",
-        "Optimisation",
-        "SGD with momentum, or orthogonalised momentum for the convolutions: fewer, larger steps",
+        "Optimization",
+        "SGD with momentum, or orthogonalized momentum for the convolutions: fewer, larger steps",
         choices=("sgd", "orthogonal"),
     )
-    lr: float = setting(0.1, "Optimisation", "peak learning rate; with --init a tenth of the preset's", least=0)
-    momentum: float = setting(0.9, "Optimisation", "Nesterov momentum", least=0)
-    weight_decay: float = setting(5e-4, "Optimisation", "weight decay", least=0)
+    lr: float = setting(0.1, "Optimization", "peak learning rate; with --init a tenth of the preset's", least=0)
+    momentum: float = setting(0.9, "Optimization", "Nesterov momentum", least=0)
+    weight_decay: float = setting(5e-4, "Optimization", "weight decay", least=0)
     schedule: str = setting(
         "step",
-        "Optimisation",
+        "Optimization",
         "learning rate over time: x0.1 at each third of the epochs, half a cosine, or up and down linearly",
         choices=("step", "cosine", "one-cycle", "constant"),
     )
-    warmup: float = setting(0.2, "Optimisation", "fraction of training that one-cycle spends going up", least=0)
+    warmup: float = setting(0.2, "Optimization", "fraction of training that one-cycle spends going up", least=0)
     small_first: float = setting(
-        0.0, "Optimisation", "fraction of training, from its start, on images of 3/4 the side: half the work", least=0
+        0.0, "Optimization", "fraction of training, from its start, on images of 3/4 the side: half the work", least=0
     )
-    label_smoothing: float = setting(0.0, "Optimisation", "label smoothing of every cross-entropy", least=0)
+    label_smoothing: float = setting(0.0, "Optimization", "label smoothing of every cross-entropy", least=0)
 
     crop: int = setting(4, "Augmentation", "random crop out of this much zero padding, in pixels (0: none)", least=0)
     flip: bool = setting(True, "Augmentation", "horizontal flips of every second image")

@@ -16,10 +16,11 @@ from dign.augment.noise import add_gaussian_noise
 from dign.core.checks import check_at_least
 from dign.core.errors import UserError
 from dign.core.freezing import frozen
+from dign.core.pixels import to_float
 from dign.core.seeds import make_generator
 from dign.data.decoding import decode, in_parallel, printable
 from dign.data.sources.folder import pictures_in
-from dign.parallel.devices import as_float, pick_device
+from dign.parallel.devices import pick_device
 from dign.runs.classifier import Classifier
 
 SIGMAS = (0.05, 0.1, 0.2, 0.3)
@@ -108,7 +109,7 @@ def predict_files(
     classifier.model.to(target)
     with frozen(classifier.model), torch.no_grad():
         for file, pixels in zip(files, images, strict=True):
-            image = as_float(pixels.to(target))
+            image = to_float(pixels.to(target))
             probabilities = classifier.predict(image[None], make_generator(seed, "predict", 0, target))[0]
             order = probabilities.argsort(descending=True).tolist()
             yield Prediction(

@@ -17,7 +17,7 @@ from dign.core.files import parse_json, read_limited, write_text
 from dign.training.trackers import Tracker
 
 
-class Monitor:
+class TrainingLogger:
     """Follows a run from step `first` of `total`. Without a terminal, one line per validation replaces the bar.
 
     `work` says what share of the work is done after a fraction of the steps: the bar and the time left go by it, since
@@ -59,7 +59,7 @@ class Monitor:
         self._tracker = tracker
         self._clock, self._clock_step = time.perf_counter(), first
 
-    def __enter__(self) -> Monitor:
+    def __enter__(self) -> TrainingLogger:
         self._progress.start()
         return self
 
@@ -112,8 +112,8 @@ class Monitor:
             self.say(f"The tracker failed ({reason_of(error)}): metrics.jsonl goes on alone.")
 
 
-class Unseen(Monitor):
-    """The monitor of a process for which another one speaks."""
+class NullLogger(TrainingLogger):
+    """The logger of a process for which another one speaks."""
 
     def __init__(self) -> None:
         self._progress = Progress(disable=True)

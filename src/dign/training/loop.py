@@ -16,14 +16,15 @@ from torch import Tensor, nn
 from dign.augment.train_transforms import alternating_flips, shrunk
 from dign.core.errors import UserError, to_type
 from dign.core.files import read_json, write_json
+from dign.core.pixels import to_float
 from dign.core.provenance import now
 from dign.core.seeds import derive_seed, global_generators_kept, make_generator, seed_global_generators
 from dign.data.dataset import DataSet
 from dign.methods.base import Method
 from dign.models import whiten
 from dign.models.winograd import use_winograd
-from dign.parallel.batch_norm import Statistics, synchronise
-from dign.parallel.devices import as_float, check_compiler, where_it_runs
+from dign.parallel.batch_norm import Statistics, synchronize
+from dign.parallel.devices import check_compiler, where_it_runs
 from dign.parallel.fabric import make_fabric
 from dign.parallel.launching import torchrun_job
 from dign.parallel.team import Team
@@ -32,7 +33,7 @@ from dign.runs.config import RunConfig
 from dign.runs.folder import Run, begun_by, check_free, load_run, locked
 from dign.training.cost import work_done
 from dign.training.interrupts import Interrupted, interruptible
-from dign.training.logger import Monitor, Unseen
+from dign.training.logger import NullLogger, TrainingLogger
 from dign.training.optimizers import make_optimizer
 from dign.training.schedule import learning_rate
 from dign.training.setup import batch_size_of, create, make_transforms, prepared, steps_per_epoch
@@ -61,7 +62,7 @@ def train(config: RunConfig, out: Path | str, *, quiet: bool = False) -> Run:
     """
     fabric = make_fabric(config.device, config.precision, config.devices, config.nodes)
     team = Team.of(fabric)
-    with team.together():  # what can be wrong is tried before anything is written
+    with team.all_or_none():  # what can be wrong is tried before anything is written
         begun = begun_by(torchrun_job(), config, out)
         if team.leads and not begun:
             check_free(out)
@@ -70,8 +71,8 @@ def train(config: RunConfig, out: Path | str, *, quiet: bool = False) -> Run:
         data, start = prepared(config, team)
     if team.gather(begun)[0]:  # a job has another name on every machine; the run knows that of the first process
         return resume(out, quiet=quiet)
-    with team.first_holds(locked(out)), team.surviving(f"go on with `dign train --resume {to_type(out)}`"):
-        with team.together():
+    with team.first_holds(locked(out)), team.report_dead_peer(f"go on with `dign train --resume {to_type(out)}`"):
+        with team.all_or_none():
             if team.leads:
                 create(config, out, data, start, team)
         return _Training(load_run(out), data, fabric, team, start).fit(quiet=quiet)
@@ -89,7 +90,7 @@ def resume(path: Path | str, *, quiet: bool = False, devices: int | None = None,
     config = replace(run.config, devices=devices or run.config.devices, nodes=nodes or run.config.nodes)
     fabric = make_fabric(config.device, config.precision, config.devices, config.nodes)
     team = Team.of(fabric)
-    with team.together():
+    with team.all_or_none():
         if config.compile:
             check_compiler(fabric.device)
         data = run.data()
@@ -101,7 +102,7 @@ def resume(path: Path | str, *, quiet: bool = False, devices: int | None = None,
                 f"{path} began with {run.info.get('training_images')} training images, but {config.data} now has "
                 f"{len(data.train)}: put the data back as it was, or start a new run."
             )
-    with team.first_holds(locked(path)), team.surviving(f"go on with `dign train --resume {to_type(path)}`"):
+    with team.first_holds(locked(path)), team.report_dead_peer(f"go on with `dign train --resume {to_type(path)}`"):
         run = load_run(path)  # another process may have held it, and finished it
         return run if run.finished else _Training(run, data, fabric, team).fit(quiet=quiet)
 
@@ -126,7 +127,7 @@ class _Training:
         config = self.config
         self.model = self._initial_model(start)
         if config.sync_batch_norm:
-            synchronise(self.model, self.team)
+            synchronize(self.model, self.team)
         self.frozen_norms = freeze(self.model, config.freeze)
         if config.channels_last:
             self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -168,22 +169,22 @@ class _Training:
             norm.eval()
 
     def fit(self, *, quiet: bool) -> Run:
-        with self.team.together():
+        with self.team.all_or_none():
             first = self._restore()
-            monitor = self._monitor(first, quiet)
+            logger = self._monitor(first, quiet)
         saved = self.clock = time.monotonic()
         self._train_mode()
-        with monitor, interruptible() as interrupted, global_generators_kept(self.device):
+        with logger, interruptible() as interrupted, global_generators_kept(self.device):
             for note in (*self.run.info.get("notes", ()), *self._moved()):
-                monitor.say(note)
+                logger.say(note)
             for step in range(first, self.total):
                 self._step(step)
                 done = step + 1
                 epoch = done // self.steps_per_epoch
                 if done % LOG_EVERY == 0 or done == self.total:
-                    self._record(monitor, done, epoch)
+                    self._record(logger, done, epoch)
                 if done % self.steps_per_epoch == 0 and self._validation_due(epoch):
-                    self._validate(monitor, done, epoch)
+                    self._validate(logger, done, epoch)
                 late = time.monotonic() - saved >= self.config.checkpoint_seconds
                 stopping, late = self.team.any(bool(interrupted), late)
                 if stopping or late:
@@ -191,7 +192,7 @@ class _Training:
                     saved = time.monotonic()
                 if stopping and done < self.total:
                     raise Interrupted(f"Stopped after step {done} of {self.total}.")
-        with self.team.together():
+        with self.team.all_or_none():
             if self.team.leads:
                 self._finish()
         return load_run(self.run.path)
@@ -206,10 +207,10 @@ class _Training:
             if name in before and before[name] != value
         ]
 
-    def _monitor(self, first: int, quiet: bool) -> Monitor:
+    def _monitor(self, first: int, quiet: bool) -> TrainingLogger:
         if not self.team.leads:
-            return Unseen()
-        return Monitor(
+            return NullLogger()
+        return TrainingLogger(
             self.run.path,
             total=self.total,
             first=first,
@@ -247,8 +248,8 @@ class _Training:
     def _batch(self, step: int) -> tuple[Tensor, Tensor]:
         epoch, position = divmod(step, self.steps_per_epoch)
         order = self._order(epoch)[position * self.batch_size : (position + 1) * self.batch_size]
-        order = self.team.own(order)
-        x = as_float(self.images[order], channels_last=self.config.channels_last)
+        order = self.team.local_slice(order)
+        x = to_float(self.images[order], channels_last=self.config.channels_last)
         mirrored = self._mirrored[order] if self.config.alternate else None
         draws = self.team.generator(self.config.seed, "transforms", step, self.device)
         x = self.transforms(x, draws, mirrored=mirrored)
@@ -266,14 +267,14 @@ class _Training:
             self._ordered_epoch = epoch
         return self._ordered
 
-    def _record(self, monitor: Monitor, done: int, epoch: int) -> None:
-        with self.team.together():
+    def _record(self, logger: TrainingLogger, done: int, epoch: int) -> None:
+        with self.team.all_or_none():
             self._check_finite()
             if self.pending:
                 loss = torch.stack([step.loss for step in self.pending]).mean().item()
                 names = self.pending[-1].terms
                 terms = {name: torch.stack([step.terms[name] for step in self.pending]).mean().item() for name in names}
-                monitor.trained(done, epoch, loss, terms, self.optimizer.param_groups[0]["lr"])
+                logger.trained(done, epoch, loss, terms, self.optimizer.param_groups[0]["lr"])
                 self.pending.clear()
 
     def _check_finite(self) -> None:
@@ -299,17 +300,17 @@ class _Training:
         due = epoch == self.config.epochs or (every > 0 and epoch % every == 0)
         return due and len(self.data.validation) > 0
 
-    def _validate(self, monitor: Monitor, done: int, epoch: int) -> None:
-        self._record(monitor, done, epoch)
+    def _validate(self, logger: TrainingLogger, done: int, epoch: int) -> None:
+        self._record(logger, done, epoch)
         split, seed = self.data.validation, self.config.seed
         scores = validate(self.wrapped, self.method, split, self.device, seed=seed, team=self.team)
         self._train_mode()
-        with self.team.together():
-            monitor.validated(done, epoch, scores)
+        with self.team.all_or_none():
+            logger.validated(done, epoch, scores)
             if self.team.leads and self.config.keep == "best" and scores["accuracy"] > self._best_accuracy():
                 save_weights(self.run.path / "best.safetensors", self.model)
                 write_json(self.run.path / "best.json", {"step": done, "epoch": epoch, **scores})
-        monitor.restart_clock()
+        logger.restart_clock()
 
     def _best_accuracy(self) -> float:
         path = self.run.path / "best.json"
@@ -322,14 +323,14 @@ class _Training:
         raise UserError(f"{path} is damaged: remove it, and the best weights from here on are kept.")
 
     def _save_checkpoint(self, done: int) -> None:
-        with self.team.together():
+        with self.team.all_or_none():
             self._check_finite()
             if self.team.leads:
                 pending, seconds = stacked(self.pending), self._seconds()
                 save_state(self.run.checkpoint, self.model, self.optimizer, pending, step=done, seconds=seconds)
 
     def _restore(self) -> int:
-        """Bring weights and optimiser back from the last checkpoint, if there is one; returns the steps done."""
+        """Bring weights and optimizer back from the last checkpoint, if there is one; returns the steps done."""
         if not self.run.checkpoint.exists():
             return 0
         metadata, pending = load_state(self.run.checkpoint, self.model, self.optimizer)

@@ -1,4 +1,4 @@
-"""Optimisers by name: how a step turns gradients into new weights."""
+"""Optimizers by name: how a step turns gradients into new weights."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 REST_RATE = 0.05
-"""Learning rate of what has no kernel to orthogonalise (biases, the head), as a share of the kernels' rate."""
+"""Learning rate of what has no kernel to orthogonalize (biases, the head), as a share of the kernels' rate."""
 
 
 def make_optimizer(
     name: str, parameters: Iterable[nn.Parameter], *, lr: float, momentum: float, weight_decay: float
 ) -> Optimizer:
-    """The optimiser of a run: "sgd" with Nesterov momentum, or "orthogonal" (see `Orthogonal`)."""
+    """The optimizer of a run: "sgd" with Nesterov momentum, or "orthogonal" (see `Orthogonal`)."""
     if name == "orthogonal":
         return Orthogonal(parameters, lr=lr, momentum=momentum, weight_decay=weight_decay)
     return torch.optim.SGD(parameters, lr=lr, momentum=momentum, nesterov=momentum > 0, weight_decay=weight_decay)
@@ -27,7 +27,7 @@ class Orthogonal(Optimizer):
 
     A kernel (out, in, h, w) is a matrix (out, in*h*w); its Nesterov momentum M = U S V^T is replaced by about U V^T,
     so that every direction moves equally far. Steps are relative: the kernel turns by about `lr` radians and keeps its
-    norm, which a normalisation behind it takes out anyway. Everything else (biases, linear layers) is updated by Adam
+    norm, which a normalization behind it takes out anyway. Everything else (biases, linear layers) is updated by Adam
     at `REST_RATE * lr`. Few large steps are then enough, where SGD needs many small ones.
 
     `weight_decay` applies to the linear layers alone: kernels keep their norm, biases are left free.

@@ -12,7 +12,7 @@ from dign.augment.train_transforms import TrainTransforms, shrunk_size
 from dign.core.errors import UserError, reason_of
 from dign.data.dataset import DataSet
 from dign.models import build, channel_statistics
-from dign.parallel.batch_norm import synchronise
+from dign.parallel.batch_norm import synchronize
 from dign.parallel.devices import where_it_runs
 from dign.parallel.launching import torchrun_job
 from dign.parallel.team import Team
@@ -41,7 +41,7 @@ def prepared(config: RunConfig, team: Team) -> tuple[DataSet, Start | None]:
     _check_takes(model, config, data, images)
     freeze(model, config.freeze)
     if config.sync_batch_norm:
-        synchronise(model, team)
+        synchronize(model, team)
     return data, starting_weights(config, model)
 
 

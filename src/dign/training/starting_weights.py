@@ -42,7 +42,7 @@ def starting_weights(config: RunConfig, model: nn.Module) -> Start | None:
     """What `config.init` says, checked against `model` (whose tensors may be on the meta device); None without it.
 
     Everything but the head must fit in name and shape; the head is left fresh where its shape differs or the file has
-    none. The file may hold the bare network, without dign's normalisation layer in front.
+    none. The file may hold the bare network, without dign's normalization layer in front.
     """
     if not config.init:
         return None
@@ -83,7 +83,7 @@ def _timm_pretrained(name: str) -> dict[str, Tensor]:
 
 
 def _as_named_here(found: dict[str, Tensor], wanted: dict[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
-    """Names as in `Sequential(normalisation, network)`, with the normalisation that a timm network expects."""
+    """Names as in `Sequential(normalization, network)`, with the normalization that a timm network expects."""
     inside = {f"1.{name}": tensor for name, tensor in found.items()}
     if len(inside.keys() & wanted.keys()) <= len(found.keys() & wanted.keys()):
         return found

@@ -6,10 +6,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from dign.core.pixels import to_float
 from dign.core.seeds import make_generator
 from dign.data.dataset import Split
 from dign.methods.base import Method
-from dign.parallel.devices import as_float
 from dign.parallel.team import ALONE, Team
 
 
@@ -33,7 +33,7 @@ def validate(
     sums = torch.zeros(len(starts), 2, device=device, dtype=torch.float64)
     for number in range(team.rank, len(starts), team.count):
         part = slice(starts[number], starts[number] + batch_size)
-        x, y = as_float(split.images[part].to(device)), split.labels[part].to(device)
+        x, y = to_float(split.images[part].to(device)), split.labels[part].to(device)
         probabilities = method.predict(model, x, make_generator(seed, "validation", part.start, device))
         sums[number, 0] = (probabilities.argmax(1) == y).sum()
         sums[number, 1] = functional.nll_loss(probabilities.clamp(min=1e-12).log(), y, reduction="sum")

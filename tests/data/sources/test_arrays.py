@@ -29,10 +29,10 @@ def test_both_orders_of_axes_floats_and_bytes_give_the_same():
         assert torch.equal(first.test.images, other.test.images)
 
 
-def test_grey_images_get_three_channels():
-    grey = np.arange(20 * 4, dtype=np.uint8).reshape(20, 2, 2)
-    data = make(grey, test_images=grey, test_labels=LABELS, validation=0)
-    assert torch.equal(data.test.images, torch.from_numpy(grey)[:, None].expand(-1, 3, -1, -1))
+def test_gray_images_get_three_channels():
+    gray = np.arange(20 * 4, dtype=np.uint8).reshape(20, 2, 2)
+    data = make(gray, test_images=gray, test_labels=LABELS, validation=0)
+    assert torch.equal(data.test.images, torch.from_numpy(gray)[:, None].expand(-1, 3, -1, -1))
 
 
 def test_given_test_images_are_the_test_split():

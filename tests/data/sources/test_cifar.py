@@ -167,7 +167,7 @@ def test_a_batch_with_code_in_it_is_refused_and_runs_nothing(tmp_path, official)
     assert left_in(tmp_path / "root") == []
 
 
-def test_missing_truncated_and_mislabelled_batches_are_named(tmp_path, official, pickle2):
+def test_missing_truncated_and_mislabeled_batches_are_named(tmp_path, official, pickle2):
     root, good = tmp_path / "root", (official / "data_batch_2").read_bytes()
     rows = np.zeros((10, 3072), np.uint8)
     for content, sentence in [

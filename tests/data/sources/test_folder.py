@@ -178,22 +178,22 @@ def test_names_cannot_write_to_the_terminal(tmp_path, save_image):
     assert load(tmp_path / "all", tmp_path).classes == ("a\ufffd[31m", "b\ufffd")
 
 
-def test_a_greyscale_alpha_palette_cmyk_and_deep_image_become_rgb(tmp_path, save_image):
-    def pixel(name, colour, mode, **options):
-        decoded = decode(save_image(tmp_path / name, colour, mode=mode, **options))
+def test_a_grayscale_alpha_palette_cmyk_and_deep_image_become_rgb(tmp_path, save_image):
+    def pixel(name, color, mode, **options):
+        decoded = decode(save_image(tmp_path / name, color, mode=mode, **options))
         assert decoded.shape == (3, 8, 8)
         return decoded[:, 0, 0].tolist()
 
-    assert pixel("grey.png", 77, "L") == [77, 77, 77]
+    assert pixel("gray.png", 77, "L") == [77, 77, 77]
     assert pixel("bilevel.png", 1, "1") == [255, 255, 255]
     assert pixel("deep.png", 65535, "I;16") == [255, 255, 255]
     assert pixel("deep2.png", 257 * 100, "I;16") == [100, 100, 100]
     assert pixel("opaque.png", (10, 20, 30, 255), "RGBA") == [10, 20, 30]
     assert pixel("clear.png", (10, 20, 30, 0), "RGBA") == [255, 255, 255]
     assert pixel("half.png", (0, 0, 0, 128), "RGBA") == [127, 127, 127]
-    assert pixel("grey_clear.png", (10, 0), "LA") == [255, 255, 255]
+    assert pixel("gray_clear.png", (10, 0), "LA") == [255, 255, 255]
     assert pixel("cmyk.tif", (0, 255, 255, 0), "CMYK") == [255, 0, 0]
-    assert pixel("grey.jpg", 77, "L", quality=95) == [77, 77, 77]
+    assert pixel("gray.jpg", 77, "L", quality=95) == [77, 77, 77]
     palette = Image.new("P", (8, 8), 1)
     palette.putpalette([0, 0, 0, 12, 34, 56])
     palette.save(tmp_path / "palette.png")
@@ -202,9 +202,9 @@ def test_a_greyscale_alpha_palette_cmyk_and_deep_image_become_rgb(tmp_path, save
     assert decode(tmp_path / "transparent.png")[:, 0, 0].tolist() == [255, 255, 255]
 
 
-def grey_tif(folder, values, kind):
-    Image.fromarray(np.asarray([values], dtype=kind)).save(folder / "grey.tif")
-    return folder / "grey.tif"
+def gray_tif(folder, values, kind):
+    Image.fromarray(np.asarray([values], dtype=kind)).save(folder / "gray.tif")
+    return folder / "gray.tif"
 
 
 @pytest.mark.parametrize(
@@ -217,8 +217,8 @@ def grey_tif(folder, values, kind):
         ([0, 100, 255], "uint16", [0, 0, 1]),
     ],
 )
-def test_grey_of_any_kind_becomes_eight_bits(tmp_path, values, kind, levels):
-    assert decode(grey_tif(tmp_path, values, kind))[0, 0].tolist() == levels
+def test_gray_of_any_kind_becomes_eight_bits(tmp_path, values, kind, levels):
+    assert decode(gray_tif(tmp_path, values, kind))[0, 0].tolist() == levels
 
 
 @pytest.mark.parametrize(
@@ -231,9 +231,9 @@ def test_grey_of_any_kind_becomes_eight_bits(tmp_path, values, kind, levels):
         ([0, 70000], "int32", "its pixels go from 0 to 70000, outside 0 to 65535"),
     ],
 )
-def test_grey_that_cannot_be_understood_is_refused(tmp_path, values, kind, sentence):
+def test_gray_that_cannot_be_understood_is_refused(tmp_path, values, kind, sentence):
     with pytest.raises(UserError, match=sentence):
-        decode(grey_tif(tmp_path, values, kind))
+        decode(gray_tif(tmp_path, values, kind))
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -257,7 +257,7 @@ def test_exif_orientation_turns_the_image_upright(tmp_path, orientation):
 
 
 def test_a_large_photograph_is_cropped_to_its_middle_and_antialiased(tmp_path):
-    """A fine checkerboard of black and white shrinks to even grey; the coloured borders of a wide picture go."""
+    """A fine checkerboard of black and white shrinks to even gray; the colored borders of a wide picture go."""
     board = (np.indices((256, 256)).sum(0) % 2 * 255).astype(np.uint8)
     wide = np.zeros((256, 512, 3), np.uint8)
     wide[:, :, 0] = 255

@@ -61,7 +61,7 @@ def test_labels_follow_the_sorted_ids_and_names_the_words(tmp_path, layout):
     assert torch.allclose(shades, torch.tensor([60.0] * 5 + [0.0] * 4 + [120.0] * 6), atol=3)
 
 
-def test_a_grey_jpeg_gets_three_equal_channels(tmp_path, layout):
+def test_a_gray_jpeg_gets_three_equal_channels(tmp_path, layout):
     TINY.fetch(tmp_path / "root", quiet, layout)
     first_lemon = TINY.read(tmp_path / "root", None, quiet).train.images[9]
     assert torch.equal(first_lemon[0], first_lemon[2])

@@ -155,10 +155,10 @@ def test_light_dark_and_the_button(open_page, address):
 
     light, dark = (open_page(address, color_scheme=scheme) for scheme in ("light", "dark"))
     assert ground(light) == "rgb(251, 250, 247)" and ground(dark) == "rgb(20, 22, 26)"
-    colour = "getComputedStyle(document.querySelector('#summary svg .line')).stroke"
-    assert light.evaluate(colour) != dark.evaluate(colour)
+    color = "getComputedStyle(document.querySelector('#summary svg .line')).stroke"
+    assert light.evaluate(color) != dark.evaluate(color)
     light.locator("#theme").click()
-    assert ground(light) == ground(dark) and light.evaluate(colour) == dark.evaluate(colour)
+    assert ground(light) == ground(dark) and light.evaluate(color) == dark.evaluate(color)
     light.locator("#theme").click()
     assert ground(light) == "rgb(251, 250, 247)"
 

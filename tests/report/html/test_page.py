@@ -19,7 +19,7 @@ from dign.report.html.page import build_page
 from dign.report.html.run_sections import loss_curve, validation_curve
 from dign.report.load import load_run, load_runs
 from dign.report.make import study_of
-from dign.report.palette import COLOURS, heat_colour, relative_luminance
+from dign.report.palette import ColorS, heat_color, relative_luminance
 
 EVIL = '<script>window.evil=1</script><img src=x onerror="window.evil=1">'
 ONE_PIXEL = base64.b64encode(PNG + b"rest of a picture").decode()
@@ -179,19 +179,19 @@ def test_ticks_are_round_numbers_inside_the_range():
 
 
 def contrast(one: str, other: str) -> float:
-    def luminance(colour: str) -> float:
-        return relative_luminance(*(int(colour[i : i + 2], 16) for i in (1, 3, 5)))
+    def luminance(color: str) -> float:
+        return relative_luminance(*(int(color[i : i + 2], 16) for i in (1, 3, 5)))
 
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
-def test_method_colours_stand_out_from_the_page_in_light_and_dark():
-    for light, dark in COLOURS:
+def test_method_colors_stand_out_from_the_page_in_light_and_dark():
+    for light, dark in ColorS:
         assert contrast(light, "#fbfaf7") >= 3 and contrast(dark, "#14161a") >= 4.5
 
 
-# Machado, Oliveira and Fernandes 2009, complete colour blindness, on linear RGB
+# Machado, Oliveira and Fernandes 2009, complete color blindness, on linear RGB
 VISION = {
     "usual": np.eye(3),
     "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
@@ -200,9 +200,9 @@ VISION = {
 }
 
 
-def lab(colour: str, vision: str) -> np.ndarray:
-    """CIE L*a*b* of a colour as somebody with this vision sees it."""
-    share = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+def lab(color: str, vision: str) -> np.ndarray:
+    """CIE L*a*b* of a color as somebody with this vision sees it."""
+    share = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
     seen = np.clip(np.array(VISION[vision]) @ linear, 0, 1)
     to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
@@ -212,16 +212,16 @@ def lab(colour: str, vision: str) -> np.ndarray:
 
 @pytest.mark.parametrize("vision", VISION)
 @pytest.mark.parametrize("dark", [0, 1])
-def test_the_methods_of_the_paper_are_told_apart_by_every_colour_vision(vision, dark):
-    seen = [lab(colours[dark], vision) for colours in COLOURS[: len(METHOD_ORDER)]]
+def test_the_methods_of_the_paper_are_told_apart_by_every_color_vision(vision, dark):
+    seen = [lab(colors[dark], vision) for colors in ColorS[: len(METHOD_ORDER)]]
     distances = [np.linalg.norm(one - other) for one, other in itertools.combinations(seen, 2)]
     assert min(distances) > 15  # 2 is just visible, side by side
 
 
 def test_heat_map_text_is_readable_at_every_value_and_lighter_is_more():
-    colours = [heat_colour(value / 100) for value in range(101)]
-    assert min(contrast(background, ink) for background, ink in colours) >= 4.5
-    lightness = [contrast(background, "#000000") for background, _ in colours]
+    colors = [heat_color(value / 100) for value in range(101)]
+    assert min(contrast(background, ink) for background, ink in colors) >= 4.5
+    lightness = [contrast(background, "#000000") for background, _ in colors]
     assert lightness == sorted(lightness)
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from dign.core.errors import UserError
+from dign.core.pixels import to_uint8
 from dign.data.dataset import DataSet, Split
 from dign.data.splits import cut
 
@@ -28,7 +29,7 @@ def from_arrays(
     validation: float = 0.1,
     validation_seed: int = 0,
 ) -> DataSet:
-    """A data set from images (N,3,H,W) or (N,H,W,3), or one grey channel in place of three, or (N,H,W).
+    """A data set from images (N,3,H,W) or (N,H,W,3), or one gray channel in place of three, or (N,H,W).
 
     They are uint8, or float in [0,1], which is rounded to uint8. Without test images a fifth of every class
     becomes the test split, the same every time.
@@ -84,4 +85,4 @@ def _to_uint8(name: str, what: str, pixels: Tensor) -> Tensor:
         raise UserError(f"{name}: {what} hold NaN pixels: remove or repair those images.")
     if pixels.numel() and not 0 <= float(pixels.min()) <= float(pixels.max()) <= 1:
         raise UserError(f"{name}: {what} hold float pixels outside [0,1]: divide by 255, or hand in uint8.")
-    return (pixels * 255).round().to(torch.uint8)
+    return to_uint8(pixels)

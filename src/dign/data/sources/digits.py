@@ -22,7 +22,7 @@ LABELS_SHA256 = "8ba4f891220f5e4c9c819638d1602d74b83618f167043c6da52a2a247841ddf
 
 
 class Digits:
-    """1 797 grey 8x8 digits with values 0..16, made uint8 with three equal channels, enlarged smoothly.
+    """1 797 gray 8x8 digits with values 0..16, made uint8 with three equal channels, enlarged smoothly.
 
     Shown as they were written, dark ink on white paper: on a black ground shot and speckle noise would do nothing.
     They have no official split: a fifth of every class, drawn once and for all, is the test split.
@@ -52,8 +52,8 @@ class Digits:
 def _load() -> tuple[np.ndarray, np.ndarray]:
     """Images (1797,3,8,8) uint8 and labels (1797,) int64."""
     table = _table()
-    grey = np.rint(table[:, :64].reshape(-1, 1, 8, 8) * (255 / 16)).astype(np.uint8)
-    return grey.repeat(3, axis=1), table[:, 64].astype(np.int64)
+    gray = np.rint(table[:, :64].reshape(-1, 1, 8, 8) * (255 / 16)).astype(np.uint8)
+    return gray.repeat(3, axis=1), table[:, 64].astype(np.int64)
 
 
 def _table() -> np.ndarray:

@@ -95,7 +95,7 @@ def claims_table(study: Study) -> Table:
         sections.append(Section(model if len(study.models) > 1 else None, rows))
     columns = tuple(Column(label, numeric=False) for label in ("Verdict", "What these runs say", "The paper's tables"))
     caption = (
-        "A claim passes where every difference it speaks of is significant in its favour (paired t-test over at least "
+        "A claim passes where every difference it speaks of is significant in its favor (paired t-test over at least "
         "three seeds, two-sided, 5 %), fails where one is significant against it; where some of its methods or "
         "corruptions were not run it can fail, but not pass. The paper's claims are about CIFAR-10, CIFAR-100 and "
         "Tiny-ImageNet."

@@ -66,7 +66,7 @@ class Group:
     model: str
     runs: tuple[Run, ...]
     slot: int = 0
-    """Which colour and marker it has everywhere."""
+    """Which color and marker it has everywhere."""
 
     def statistic(self, quantity: Quantity) -> Statistic | None:
         values = {run.seed: quantity.read(run) for run in self.runs}

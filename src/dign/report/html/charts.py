@@ -1,4 +1,4 @@
-"""Charts as inline SVG: axes, lines, reliability diagrams, scatter. Colours come from the page's CSS."""
+"""Charts as inline SVG: axes, lines, reliability diagrams, scatter. Colors come from the page's CSS."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _end_labels(axes: Axes, series: Sequence[Series]) -> list[Html]:
 
 
 def _hover_strips(axes: Axes, places: Sequence[float], tip: Callable[[float], Tip]) -> list[Html]:
-    """Invisible strips, each reaching half way to its neighbours; the page shows their numbers."""
+    """Invisible strips, each reaching half way to its neighbors; the page shows their numbers."""
     top, right, bottom, left = axes.margin
     xs = [axes.x(place) for place in places]
     strips = []

@@ -111,7 +111,7 @@ def _corruptions(study: Study) -> Html | None:
         tag("h2", "Accuracy against severity"),
         small_multiples(study),
         tag("h2", "Accuracy by corruption and severity"),
-        tag("p", "Percent; the same colours in all maps.", class_="note"),
+        tag("p", "Percent; the same colors in all maps.", class_="note"),
         heat_maps(study),
         tag("h2", "Per corruption"),
         html_table(corruption_table(study)),

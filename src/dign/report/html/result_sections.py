@@ -20,7 +20,7 @@ from dign.report.analysis.tables import NOTHING, Cell, Section, Table, statistic
 from dign.report.html.calibration_charts import Spot, reliability_diagram, scatter
 from dign.report.html.charts import Axes, Series, Tip, line_chart, number_ticks, percent_range, tip_text
 from dign.report.html.markup import Html, join, tag
-from dign.report.palette import dash_of, heat_colour
+from dign.report.palette import dash_of, heat_color
 
 
 def html_table(table: Table, *, sortable: bool = False, identifier: str | None = None) -> Html:
@@ -207,7 +207,7 @@ def _heat_cell(group: Group, name: str, severity: int) -> Html:
     statistic = group.statistic(severity_accuracy(severity, (name,), name))
     if statistic is None:
         return tag("td", NOTHING)
-    background, ink = heat_colour(statistic.mean / 100)
+    background, ink = heat_color(statistic.mean / 100)
     place = f"{corruption_title(name)}, severity {severity}"
     lines = [(group.slot, group.label, ""), (None, place, f"{statistic_cell(statistic).plain} %")]
     style = f"background:{background};color:{ink}"

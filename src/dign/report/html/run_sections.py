@@ -52,7 +52,7 @@ def validation_curve(run: Run) -> list[tuple[float, float]]:
 
 
 def loss_curve(run: Run) -> list[tuple[float, float]]:
-    """(epochs done, mean loss), thinned by averaging over neighbouring steps."""
+    """(epochs done, mean loss), thinned by averaging over neighboring steps."""
     steps = [record for record in run.metrics if is_number(record.get("loss")) and is_number(record.get("step"))]
     per_epoch = _steps_per_epoch(run)
     if not steps or per_epoch is None:
