@@ -12,7 +12,7 @@ import time
 
 import torch
 
-from dign.core.freezing import frozen
+from dign.core.freezing import freeze_temporarily
 from dign.core.pixels import to_float
 from dign.corruptions import NAMES
 from dign.data.dataset import Split
@@ -51,7 +51,7 @@ def main() -> None:
 @torch.no_grad()
 def bare_passes(model: torch.nn.Module, split: Split, count: int) -> None:
     x = to_float(split.images)
-    with frozen(model):
+    with freeze_temporarily(model):
         for _ in range(count):
             model(x)
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dign.core.freezing import frozen
+from dign.core.freezing import freeze_temporarily
 from dign.core.pixels import to_float
 from dign.landscape.batch_size import fitting_batch_size
 from dign.landscape.measure import Plan, default_radii, measure
@@ -30,7 +30,7 @@ from dign.models import build
 def bare_passes(model: nn.Module, images: Tensor, labels: Tensor, plan: Plan, batch_size: int) -> dict[str, float]:
     """Seconds for the passes alone, by kind."""
     seconds = {"gradient": 0.0, "forward": 0.0}
-    with frozen(model):
+    with freeze_temporarily(model):
         for first in range(0, len(images), batch_size):
             x, y = to_float(images[first : first + batch_size]), labels[first : first + batch_size]
             for _ in range(plan.gradient_evaluations):

@@ -9,7 +9,7 @@ import torch
 
 from dign.cli import main
 from dign.cli.landscape import parse_radii
-from dign.core.errors import UserError, to_type
+from dign.core.errors import UserError, quote_path
 
 SEE = ": see `dign {} --help`."
 
@@ -101,7 +101,7 @@ def test_a_terminal_without_all_letters_gets_question_marks():
 
 
 def test_a_name_like_an_option_is_typed_as_a_path():
-    assert to_type("-x") == "./-x" and to_type("a b") == "'a b'"
+    assert quote_path("-x") == "./-x" and quote_path("a b") == "'a b'"
 
 
 def test_radii_are_counted():

@@ -4,14 +4,14 @@ import pytest
 import torch
 from torch import nn
 
-from dign.core.freezing import frozen
+from dign.core.freezing import freeze_temporarily
 
 
 def test_everything_comes_back_also_after_an_error() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.BatchNorm1d(2), nn.Dropout()))
     model[1].eval()
     model[0].bias.requires_grad_(False)
-    with pytest.raises(RuntimeError, match="inside"), frozen(model):
+    with pytest.raises(RuntimeError, match="inside"), freeze_temporarily(model):
         assert not any(module.training for module in model.modules())
         assert not any(parameter.requires_grad for parameter in model.parameters())
         raise RuntimeError("inside")
@@ -22,6 +22,6 @@ def test_everything_comes_back_also_after_an_error() -> None:
 def test_the_gradient_reaches_the_input_alone() -> None:
     model = nn.Linear(2, 1)
     x = torch.ones(1, 2, requires_grad=True)
-    with frozen(model):
+    with freeze_temporarily(model):
         model(x).sum().backward()
     assert torch.equal(x.grad, model.weight) and model.weight.grad is None

@@ -6,13 +6,13 @@ import time
 
 import pytest
 
-from dign.core.locks import Held, holding
+from dign.core.locks import LockHeld, hold_lock
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from dign.core.locks import holding
-with holding(Path(sys.argv[1])):
+from dign.core.locks import hold_lock
+with hold_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -32,11 +32,11 @@ def other_process(tmp_path):
 
 def test_what_another_process_holds_is_refused_until_that_process_dies(other_process, tmp_path):
     lock = tmp_path / "deep" / "lock"
-    with pytest.raises(Held), holding(lock):
+    with pytest.raises(LockHeld), hold_lock(lock):
         pass
     other_process.kill()
     other_process.wait()
-    with holding(lock):
+    with hold_lock(lock):
         assert lock.is_file()
     assert lock.is_file()
 
@@ -50,12 +50,12 @@ def test_who_waits_gets_it_as_soon_as_it_is_free(other_process, tmp_path):
             other_process.kill()
             other_process.wait()
 
-    with holding(tmp_path / "deep" / "lock", waiting):
+    with hold_lock(tmp_path / "deep" / "lock", waiting):
         assert len(waited) == 2
 
 
 def test_a_lock_is_free_again_after_an_error_inside(tmp_path):
-    with pytest.raises(ValueError, match="inside"), holding(tmp_path / "lock"):
+    with pytest.raises(ValueError, match="inside"), hold_lock(tmp_path / "lock"):
         raise ValueError("inside")
-    with holding(tmp_path / "lock"):
+    with hold_lock(tmp_path / "lock"):
         pass

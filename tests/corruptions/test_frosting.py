@@ -65,9 +65,9 @@ def test_pieces_come_from_all_five_pictures_and_all_places(monkeypatch) -> None:
 
 def test_shrinking_to_a_fifth_takes_every_fifth_pixel() -> None:
     picture = torch.randint(0, 256, (3, 100, 60), dtype=torch.uint8, generator=torch.Generator().manual_seed(5))
-    assert torch.equal(frosting._resized(picture, 0.2, 8, 8), picture[:, 2::5, 2::5])
+    assert torch.equal(frosting._resize(picture, 0.2, 8, 8), picture[:, 2::5, 2::5])
 
 
 def test_pictures_grow_where_the_image_is_larger() -> None:
     picture = torch.zeros((3, 50, 100), dtype=torch.uint8)
-    assert min(a - b for a, b in zip(frosting._resized(picture, 0.2, 200, 64).shape[1:], (200, 64), strict=True)) >= 0
+    assert min(a - b for a, b in zip(frosting._resize(picture, 0.2, 200, 64).shape[1:], (200, 64), strict=True)) >= 0

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from dign.corruptions import NAMES, SEVERITIES, corrupt, frost_source
 from dign.corruptions.blur import blur_along_lines
-from dign.corruptions.frosting import _resized, frost_pictures
-from dign.corruptions.settings import parameters
+from dign.corruptions.frosting import _resize, frost_pictures
+from dign.corruptions.settings import get_parameters
 
 CERTAIN = (
     "gaussian_blur",
@@ -41,18 +41,18 @@ def test_some_angle_gives_each_published_motion_blur(reference, severity: int) -
     angles = torch.arange(-45, 45.01, 0.25, dtype=torch.float64)
     for clean, expected in zip(reference["clean"][:4], reference["motion_blur"][severity - 1], strict=False):
         copies = clean.expand(len(angles), -1, -1, -1).contiguous()
-        made = blur_along_lines(copies, *parameters("motion_blur", severity, "cifar"), angles)
+        made = blur_along_lines(copies, *get_parameters("motion_blur", severity, "cifar"), angles)
         within = ((made.int() - expected.int()).abs() <= 1).float().mean(dim=(1, 2, 3))
         assert float(within.max()) > 0.99
 
 
 @needs_photographs
 def test_some_piece_of_a_photograph_gives_each_published_frost(reference) -> None:
-    kept, added, scale = parameters("frost", 3, "cifar")
+    kept, added, scale = get_parameters("frost", 3, "cifar")
     for clean, expected in zip(reference["clean"][:2], reference["frost"][2], strict=False):
         best = 0.0
         for photograph in frost_pictures("photographs"):
-            pieces = _resized(photograph, scale, 32, 32).double().unfold(1, 32, 1).unfold(2, 32, 1)[..., ::5, ::5]
+            pieces = _resize(photograph, scale, 32, 32).double().unfold(1, 32, 1).unfold(2, 32, 1)[..., ::5, ::5]
             pieces = pieces.permute(1, 2, 0, 3, 4).flatten(0, 1)
             made = (clean[:, ::5, ::5] * kept + pieces * added).clamp(0, 255).floor()
             within = ((made - expected[:, ::5, ::5]).abs() <= 1).float().mean(dim=(1, 2, 3))

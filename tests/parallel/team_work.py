@@ -18,7 +18,7 @@ import dign.training.loop
 from dign.core.errors import UserError
 from dign.methods import METHODS as KINDS
 from dign.models import MODELS
-from dign.parallel.fabric import join
+from dign.parallel.fabric import join_processes
 from dign.parallel.team import Team
 from dign.runs.config import RunConfig
 from dign.training.loop import train
@@ -107,11 +107,11 @@ def mistakes(folder: Path, team: Team) -> list[str]:
 
 def main(folder: Path) -> None:
     prepare()
-    team = join("auto", 2, 1)
+    team = join_processes("auto", 2, 1)
     train_all(folder, devices=2)
     train(config(**{**LONG, "model": "tinynet", "devices": 2}), folder / "undisturbed", quiet=True)
     told = {
-        "count": team.count,
+        "count": team.world_size,
         "evaluated": command("evaluate", folder / "rse", *EVALUATION, "--devices", 2),
         "interrupted": interrupted(folder, team),
         "mistakes": mistakes(folder, team),

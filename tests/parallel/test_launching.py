@@ -9,10 +9,18 @@ from torch import nn
 
 from dign.core.errors import UserError
 from dign.data import load
-from dign.parallel.batch_norm import SynchronizedBatchNorm, synchronize
+from dign.parallel.batch_norm import SynchronizedBatchNorm, synchronize_batch_norm
 from dign.parallel.devices import pick_device
 from dign.parallel.fabric import make_fabric
-from dign.parallel.launching import exit_code_for_rank, is_first, local_rank, processes, slurm, torchrun, torchrun_job
+from dign.parallel.launching import (
+    exit_code_for_rank,
+    is_rank_zero,
+    is_slurm,
+    is_torchrun,
+    local_rank,
+    resolve_process_counts,
+    torchrun_job_id,
+)
 from dign.parallel.team import Team
 from dign.runs.config import RunConfig
 from dign.runs.folder import begun_by, create_run
@@ -45,52 +53,52 @@ def started(monkeypatch):
 
 
 def test_a_process_that_nobody_launched_is_alone(started):
-    assert processes(1, 1) == (1, 1) and processes(4, 2) == (4, 2), "what was asked for"
-    assert is_first() and local_rank() == 0 and torchrun_job() is None and exit_code_for_rank(2) == 2
+    assert resolve_process_counts(1, 1) == (1, 1) and resolve_process_counts(4, 2) == (4, 2), "what was asked for"
+    assert is_rank_zero() and local_rank() == 0 and torchrun_job_id() is None and exit_code_for_rank(2) == 2
 
 
 @pytest.mark.parametrize("variables", [TORCHRUN, SLURM], ids=["torchrun", "slurm"])
 def test_a_launcher_says_how_many_there_are_and_which_one_this_is(started, variables):
     started(variables)
-    assert processes(3, 2) == (3, 2)
-    assert not is_first() and local_rank() == 1 and exit_code_for_rank(2) == 2
+    assert resolve_process_counts(3, 2) == (3, 2)
+    assert not is_rank_zero() and local_rank() == 1 and exit_code_for_rank(2) == 2
     with pytest.raises(UserError, match="say --devices 3 --nodes 2"):
-        processes(2, 1)
+        resolve_process_counts(2, 1)
     started({"RANK": "0", "SLURM_PROCID": "0"})
-    assert is_first()
+    assert is_rank_zero()
 
 
 def test_torchrun_is_what_fabric_takes_for_torchrun(started):
     from lightning_fabric.plugins.environments import TorchElasticEnvironment
 
-    assert not torchrun() and not TorchElasticEnvironment.detect()
+    assert not is_torchrun() and not TorchElasticEnvironment.detect()
     started(TORCHRUN)
     found = TorchElasticEnvironment()
-    assert torchrun() and TorchElasticEnvironment.detect()
+    assert is_torchrun() and TorchElasticEnvironment.detect()
     assert (found.global_rank(), found.local_rank(), found.world_size()) == (4, 1, 6)
-    assert processes(1, 1) == (3, 2), "nothing needs to be said twice"
-    found.validate_settings(*processes(1, 1))
+    assert resolve_process_counts(1, 1) == (3, 2), "nothing needs to be said twice"
+    found.validate_settings(*resolve_process_counts(1, 1))
 
 
 def test_slurm_is_what_fabric_takes_for_slurm(started):
     from lightning_fabric.plugins.environments import SLURMEnvironment
 
-    assert not slurm() and not SLURMEnvironment.detect()
+    assert not is_slurm() and not SLURMEnvironment.detect()
     started(SLURM)
     found = SLURMEnvironment()
-    assert slurm() and SLURMEnvironment.detect() and found.creates_processes_externally
+    assert is_slurm() and SLURMEnvironment.detect() and found.creates_processes_externally
     assert (found.global_rank(), found.local_rank(), found.node_rank(), found.world_size()) == (4, 1, 1, 6)
     assert (found.main_address, found.main_port) == ("node3", 16234), "found alike by all, without being told"
-    found.validate_settings(*processes(3, 2))
+    found.validate_settings(*resolve_process_counts(3, 2))
     with pytest.raises(UserError, match="say --devices 3 --nodes 2"):
-        processes(1, 1)  # perhaps a shell in which nobody else runs: not to be waited for
+        resolve_process_counts(1, 1)  # perhaps a shell in which nobody else runs: not to be waited for
     started({"SLURM_JOB_NAME": "interactive"})
-    assert not slurm() and not SLURMEnvironment.detect(), "there a person starts the processes"
+    assert not is_slurm() and not SLURMEnvironment.detect(), "there a person starts the processes"
 
 
 def test_processes_that_devices_made_leave_failing_to_the_first(started):
     started(BY_HAND)
-    assert local_rank() == 1 and not is_first() and exit_code_for_rank(130) == 0
+    assert local_rank() == 1 and not is_rank_zero() and exit_code_for_rank(130) == 0
 
 
 def test_a_mistake_that_all_processes_make_is_told_by_the_first_and_fails_in_it_alone(started, dign_command):
@@ -133,9 +141,9 @@ def test_a_device_without_float64_is_refused(monkeypatch):
 
 
 def test_a_batch_that_does_not_divide_is_refused():
-    Team(rank=0, count=3).check_divides(12)
+    Team(rank=0, world_size=3).check_divides(12)
     with pytest.raises(UserError, match="choose a --batch-size that 3 divides"):
-        Team(rank=0, count=3).check_divides(13)
+        Team(rank=0, world_size=3).check_divides(13)
 
 
 def test_a_run_is_taken_up_by_the_job_that_began_it_alone(tmp_path):
@@ -152,11 +160,11 @@ def test_synchronizing_keeps_parameters_names_and_modes():
     norm.weight.requires_grad = False
     model = nn.Sequential(nn.Conv2d(3, 3, 1), nn.Sequential(norm, nn.ReLU()))
     names = list(model.state_dict())
-    made = synchronize(model, Team(count=2))[1][0]
+    made = synchronize_batch_norm(model, Team(world_size=2))[1][0]
     assert isinstance(made, SynchronizedBatchNorm) and list(model.state_dict()) == names
     assert made.weight is norm.weight and made.running_var is norm.running_var and not made.training
     assert (made.momentum, made.eps) == (0.3, 1e-3)
-    assert synchronize(nn.Sequential(norm), Team())[0] is norm, "alone there is nothing to synchronize"
+    assert synchronize_batch_norm(nn.Sequential(norm), Team())[0] is norm, "alone there is nothing to synchronize"
 
 
 def test_a_batch_norm_of_its_own_kind_cannot_be_synchronized():
@@ -164,7 +172,7 @@ def test_a_batch_norm_of_its_own_kind_cannot_be_synchronized():
         pass
 
     with pytest.raises(UserError, match="not this model's Own"):
-        synchronize(nn.Sequential(Own(3)), Team(count=2))
+        synchronize_batch_norm(nn.Sequential(Own(3)), Team(world_size=2))
 
 
 def test_ctrl_c_and_then_sigterm_is_one_wish_but_the_same_twice_is_impatience():

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from fuzz_samples import cifar_pickle, picture, tiny_imagenet
 
-from dign.core.progress import quiet
+from dign.core.progress import ignore_progress
 from dign.corruptions.benchmark.read import open_benchmark
 from dign.corruptions.benchmark.write import write_benchmark
-from dign.data.cache import new_store, open_store
+from dign.data.cache import create_store, open_store
 from dign.data.dataset import DataSet, Split
-from dign.data.decoding import decode, upright_size
+from dign.data.decoding import decode, read_upright_size
 from dign.data.sources.cifar import CIFAR10_CLASSES, Cifar, _from_npm
 from dign.data.sources.folder import Folder
 from dign.data.sources.tiny_imagenet import TinyImageNet
@@ -46,7 +46,7 @@ def make_cifar100(folder: Path) -> None:
 def read_cifar(source: Cifar, origin: Path) -> None:
     """All but the checksums of the authors' data, which would refuse any change at once."""
     source = replace(source, file_md5={}, array_sha256={})
-    files = source._read_files(origin, quiet)
+    files = source._read_files(origin, ignore_progress)
     if source.npm and "train_lables.json" in files:
         arrays, classes = _from_npm(files, origin), CIFAR10_CLASSES
     else:
@@ -95,7 +95,7 @@ def make_tiny_imagenet(folder: Path) -> None:
 def read_tiny_imagenet(origin: Path) -> None:
     target = origin.parent / "store"
     try:
-        TinyImageNet().build(origin, target, quiet, "a test")
+        TinyImageNet().build(origin, target, ignore_progress, "a test")
         official = open_store(target).official()
         check_data(official.classes, official.train, official.test)
     finally:
@@ -108,7 +108,7 @@ def make_pictures(kind: str) -> Callable[[Path], None]:
 
 def read_picture(folder: Path) -> None:
     (file,) = folder.iterdir()
-    height, width = upright_size(file)
+    height, width = read_upright_size(file)
     assert height > 0 and width > 0
     for size, data in ((None, decode(file)), (8, decode(file, 8))):
         assert data.dtype == np.uint8 and data.shape[0] == 3 and data.ndim == 3
@@ -125,7 +125,7 @@ def make_folder(folder: Path) -> None:
 def read_folder(folder: Path) -> None:
     cache = folder.parent / "cache"
     try:
-        official = Folder(str(folder)).read(cache, None, quiet)
+        official = Folder(str(folder)).read(cache, None, ignore_progress)
         check_data(official.classes, official.train, official.test)
     finally:
         shutil.rmtree(cache, ignore_errors=True)
@@ -133,7 +133,7 @@ def read_folder(folder: Path) -> None:
 
 def make_store(folder: Path) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (4, 3, 4, 4), dtype=np.uint8)
-    with new_store(folder / "made", name="cifar10", classes=["a", "b"], origin="a test") as writer:
+    with create_store(folder / "made", name="cifar10", classes=["a", "b"], origin="a test") as writer:
         for split in ("train", "test"):
             writer.write_split(split, [pixels], np.array([0, 1, 0, 1]), (4, 4))
     for file in (folder / "made").iterdir():

@@ -11,7 +11,7 @@ from torch import nn
 
 from dign.core.checks import coerce
 from dign.core.errors import UserError
-from dign.core.files import replacing, write_json
+from dign.core.files import replace_file, write_json
 from dign.core.seeds import derive_seed, make_generator
 from dign.runs.checkpoints import save_weights
 from dign.runs.config import PRESETS, RunConfig, read_toml
@@ -29,7 +29,7 @@ def test_a_generator_depends_on_seed_purpose_and_step_alone():
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     target = tmp_path / "file.json"
     write_json(target, {"a": 1})
-    with pytest.raises(RuntimeError), replacing(target) as partial:
+    with pytest.raises(RuntimeError), replace_file(target) as partial:
         partial.write_text("half")
         raise RuntimeError
     assert json.loads(target.read_text()) == {"a": 1}

@@ -83,7 +83,7 @@ def _preview(picture: Path, options: dict[str, Any]) -> None:
     from PIL import Image
 
     from dign.core.errors import UserError
-    from dign.core.files import replacing
+    from dign.core.files import replace_file
     from dign.corruptions.preview import preview_sheet, shrink
     from dign.data.decoding import decode
     from dign.evaluation.conditions import parse_severities
@@ -106,7 +106,7 @@ def _preview(picture: Path, options: dict[str, Any]) -> None:
     names, severities = chosen_corruptions(options["only"]), parse_severities(options["severity"])
     small = torch.from_numpy(shrink(pixels))
     sheet = preview_sheet(small, names, severities, profile=options["profile"], seed=options["seed"])
-    with replacing(target) as partial:
+    with replace_file(target) as partial:
         sheet.save(partial, format=Image.EXTENSION[target.suffix.lower()])
     if not options["quiet"]:
         click.echo(f"{target}: {len(names)} corruptions at severities {', '.join(map(str, severities))}", err=True)

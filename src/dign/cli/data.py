@@ -12,7 +12,7 @@ import click
 from dign.data.names import FOLDER_PREFIX, NAMES
 
 if TYPE_CHECKING:
-    from dign.core.progress import Report
+    from dign.core.progress import ProgressCallback
     from dign.data.dataset import DataSet, Split
 
 
@@ -109,7 +109,7 @@ def verify(name: str) -> None:
 
 
 @contextmanager
-def _reporting() -> Iterator[Report]:
+def _reporting() -> Iterator[ProgressCallback]:
     """A bar on a terminal; elsewhere (a log file) one line for each new thing that is being done."""
     from dign.core.progress import TerminalBar
 

@@ -89,11 +89,11 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     if options["benchmark"] and (options["profile"] or options["seed"]):
         raise UserError("--benchmark holds images that are made already: drop --profile and --seed.")
     from dign.core.allocator import reuse_memory
-    from dign.parallel.fabric import join
+    from dign.parallel.fabric import join_processes
 
     reuse_memory()
-    team = join(options["device"], options["devices"], options["nodes"])
-    console = Console(stderr=True, quiet=bool(options["quiet"]) or not team.leads)
+    team = join_processes(options["device"], options["devices"], options["nodes"])
+    console = Console(stderr=True, quiet=bool(options["quiet"]) or not team.is_rank_zero)
     evaluate = _evaluate_model if options["model"] else _evaluate_runs
     with team.report_dead_peer("evaluate again"):
         for name, results in evaluate(runs, options, console, team):
@@ -143,7 +143,7 @@ def _evaluate_model(
     with _progress(console, f"evaluate {subject.about['name']}") as follow:
         results, examples = results_of(subject, data, conditions, team=team, progress=follow, **_common(options))
     with team.all_or_none():
-        if team.leads:
+        if team.is_rank_zero:
             write_json(out.with_name("examples.json"), examples)
             write_json(out, results)
     yield subject.about["name"], results

@@ -11,10 +11,10 @@ import click
 from dign.cli.options import GroupedCommand, config_options, parse_words
 from dign.core.catalog import METHODS, MODELS
 from dign.core.checks import check_tables, coerce
-from dign.core.errors import UserError, nearest, to_type
+from dign.core.errors import UserError, find_nearest_name, quote_path
 from dign.data.names import FOLDER_DESCRIPTION, FOLDER_PREFIX
 from dign.data.names import NAMES as DATA
-from dign.parallel.launching import exit_code_for_rank, is_first
+from dign.parallel.launching import exit_code_for_rank, is_rank_zero
 from dign.runs.config import PRESETS, RunConfig, read_toml
 
 HELP = """Train a model. DATA is a data set's name, folder:PATH, or a TOML file that describes the run.
@@ -64,11 +64,11 @@ def run_command(**options: Any) -> None:
     try:
         run = resume_run(folder, quiet=quiet, **processes) if resume else train(config, folder, quiet=quiet)
     except Interrupted as stopped:
-        if is_first():
-            click.echo(f"{stopped} Go on with: dign train --resume {to_type(folder)}", err=True)
+        if is_rank_zero():
+            click.echo(f"{stopped} Go on with: dign train --resume {quote_path(folder)}", err=True)
         ctx.exit(exit_code_for_rank(130))
-    if is_first() and not quiet:
-        click.echo(f"Trained: {run.path}. Next: dign evaluate {to_type(run.path)}", err=True)
+    if is_rank_zero() and not quiet:
+        click.echo(f"Trained: {run.path}. Next: dign evaluate {quote_path(run.path)}", err=True)
 
 
 def resolve(given: dict[str, Any], words: list[str]) -> RunConfig:
@@ -105,7 +105,7 @@ def _check_spelling(method_options: dict[str, str]) -> None:
     own = [param.name for param in command.params if isinstance(param, click.Option)]
     settings = {spec.name for kind in KINDS.values() for spec in fields(kind)}
     for word in method_options:
-        near = nearest(word, [*settings, *own])
+        near = find_nearest_name(word, [*settings, *own])
         if word not in settings and near in own:
             flag, meant = (f"--{name.replace('_', '-')}" for name in (word, near))
             raise UserError(f"`dign train` has no option {flag} (did you mean {meant}?): see `dign train --help`.")

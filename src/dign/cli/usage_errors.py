@@ -6,7 +6,7 @@ import re
 
 import click
 
-from dign.core.errors import nearest, unknown_name
+from dign.core.errors import find_nearest_name, unknown_name
 
 
 def sentence_about(error: click.ClickException) -> str:
@@ -37,7 +37,7 @@ def _bad_value(error: click.BadParameter, param: click.Parameter) -> str:
     if not given or not wanted:
         return f"{name}: {' '.join(error.message.split())}"
     value = given["value"]
-    hint = nearest(value, param.type.choices) if isinstance(param.type, click.Choice) else None
+    hint = find_nearest_name(value, param.type.choices) if isinstance(param.type, click.Choice) else None
     return f"{name} takes {wanted}, not '{value}'" + (f" (did you mean '{hint}'?)" if hint else "")
 
 
@@ -69,5 +69,5 @@ def _called(param: click.Parameter) -> str:
 
 def _did_you_mean(flag: str, ctx: click.Context) -> str:
     flags = [flag for param in ctx.command.get_params(ctx) for flag in (*param.opts, *param.secondary_opts)]
-    near = nearest(flag, [flag for flag in flags if flag.startswith("--")])
+    near = find_nearest_name(flag, [flag for flag in flags if flag.startswith("--")])
     return f" (did you mean {near}?)" if near else ""

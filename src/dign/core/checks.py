@@ -7,13 +7,13 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
 from dign.core.errors import UserError, unknown_name
-from dign.core.files import is_text
+from dign.core.files import is_encodable
 
-MOST_CLASSES = 1_000_000
-LARGEST_SIDE = 4096
+MAX_CLASSES = 1_000_000
+MAX_SIDE = 4096
 
 
-def unsound_facts(facts: dict[str, Any]) -> list[str]:
+def find_invalid_facts(facts: dict[str, Any]) -> list[str]:
     """Which of `classes`, `image_size`, `mean` and `std` are missing or not what they should be."""
     checks = {
         "classes": _are_classes(facts.get("classes")),
@@ -25,16 +25,16 @@ def unsound_facts(facts: dict[str, Any]) -> list[str]:
 
 
 def _are_classes(value: Any) -> bool:
-    if not isinstance(value, list) or not 2 <= len(value) <= MOST_CLASSES:
+    if not isinstance(value, list) or not 2 <= len(value) <= MAX_CLASSES:
         return False
-    return all(isinstance(name, str) and is_text(name) for name in value)
+    return all(isinstance(name, str) and is_encodable(name) for name in value)
 
 
 def _is_size(value: Any) -> bool:
     return (
         isinstance(value, list)
         and len(value) == 2
-        and all(type(side) is int and 0 < side <= LARGEST_SIDE for side in value)
+        and all(type(side) is int and 0 < side <= MAX_SIDE for side in value)
     )
 
 
@@ -80,7 +80,7 @@ def check_value(name: str, value: Any, choices: tuple[str, ...] | None, least: f
         raise UserError(f"{name} must be at least {least}, not {value}.")
 
 
-def check_whole(minimum: int, **values: int) -> None:
+def check_integer(minimum: int, **values: int) -> None:
     """Raise a `UserError` that names the first value which is not a whole number of at least `minimum`."""
     for name, value in values.items():
         if type(value) is not int or value < minimum:

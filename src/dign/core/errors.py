@@ -15,10 +15,10 @@ class UserError(ValueError):
 
     def __init__(self, message: object = "") -> None:
         shown = "".join(" " if char.isspace() else char if char.isprintable() else "\ufffd" for char in str(message))
-        super().__init__(shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}...")
+        super().__init__(shown if len(shown) <= MAX_MESSAGE_LENGTH else f"{shown[:MAX_MESSAGE_LENGTH]}...")
 
 
-LONGEST = 3000
+MAX_MESSAGE_LENGTH = 3000
 """Letters of a message: more than any list of names that it may hold."""
 
 
@@ -26,7 +26,7 @@ class ReportedByRankZero(UserError):
     """A mistake about which another process tells the person: this one just ends."""
 
 
-def reason_of(error: BaseException) -> str:
+def summarize_error(error: BaseException) -> str:
     """The first line of what an error says, or what kind of error it is."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
@@ -41,22 +41,22 @@ def is_out_of_memory(error: BaseException) -> bool:
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
     """The error for a name that is not in a registry: it names the nearest known one and lists all."""
     choices = sorted(set(known))
-    near = nearest(name, choices)
+    near = find_nearest_name(name, choices)
     hint = f" Did you mean '{near}'?" if near else ""
     return UserError(f"Unknown {kind} '{name}'.{hint} Known: {', '.join(choices)}.")
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def find_nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The known name that a person may have meant; None where none is like it."""
     near = get_close_matches(str(name), list(map(str, known)), n=1)
     return near[0] if near else None
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
+def join_names(names: Sequence[str], most: int = 5) -> str:
     """The first few of many names."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def to_type(path: Path | str) -> str:
+def quote_path(path: Path | str) -> str:
     """A path as it is typed in a command: in quotes where it has spaces or the like, and never like an option."""
     return quote(f"./{path}" if str(path).startswith("-") else str(path))

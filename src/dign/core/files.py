@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def replacing(path: Path | str) -> Iterator[Path]:
+def replace_file(path: Path | str) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success it takes `path`'s place, on an exception it goes.
 
     The temporary name is fixed (`.NAME.partial`), so what a killed process left behind is overwritten by the
@@ -62,12 +62,12 @@ def read_limited(path: Path | str, largest: int) -> bytes:
     return Path(path).read_bytes()
 
 
-LARGEST_JSON = 64 * 2**20
-DEEPEST = 64
+MAX_JSON_SIZE = 64 * 2**20
+MAX_DEPTH = 64
 """Levels of tables and lists in one another: no file of ours has more than ten."""
 
 
-def read_json(path: Path | str, largest: int = LARGEST_JSON) -> Any:
+def read_json(path: Path | str, largest: int = MAX_JSON_SIZE) -> Any:
     """JSON from a file that may be anybody's; what is wrong with it is an `OSError` or a `ValueError`."""
     return parse_json(read_limited(path, largest))
 
@@ -89,7 +89,7 @@ def _refuse(constant: str) -> Any:
 def check_depth(value: Any) -> None:
     """Raise a `ValueError` for tables and lists that are nested too deeply: whoever walks through them recurses."""
     level = [value]
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         level = [item for part in level for item in _inside(part)]
         if not level:
             return
@@ -119,7 +119,7 @@ def map_array(path: Path | str, mode: Literal["r", "c"] = "r") -> np.ndarray:
 
 
 def write_text(path: Path | str, text: str) -> None:
-    with replacing(path) as partial:
+    with replace_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
@@ -128,7 +128,7 @@ def write_json(path: Path | str, value: Any) -> None:
     write_text(path, json.dumps(value, indent=1, allow_nan=False) + "\n")
 
 
-def is_text(name: str) -> bool:
+def is_encodable(name: str) -> bool:
     """Whether it can be written anywhere: JSON and paths can hold halves of characters, which cannot."""
     try:
         name.encode()

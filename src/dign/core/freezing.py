@@ -8,7 +8,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 @contextmanager
-def frozen(model: nn.Module) -> Iterator[nn.Module]:
+def freeze_temporarily(model: nn.Module) -> Iterator[nn.Module]:
     """Every submodule in eval mode and every parameter without gradient, until the block ends.
 
     In eval mode batch norm does not mix the images of a batch, so the gradient of a sum over images holds each

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dign.core.seeds import derive_seed, make_generator
 
-BLOCK = 32
+BLOCK_SIZE = 32
 """Images of a data set whose noise comes from one generator. Changing it changes every result."""
 
 
@@ -95,11 +95,11 @@ def image_noise(x: Tensor, *, first: int, seed: int, purpose: str, draw: int) ->
     The noise of an image depends on its number, the seed, the purpose and the draw alone: a result does not change
     with the batch size that fits into memory, and two models see the same perturbations.
     """
-    blocks = range(first // BLOCK, (first + len(x) - 1) // BLOCK + 1)
-    shape = (BLOCK, *x.shape[1:])
+    blocks = range(first // BLOCK_SIZE, (first + len(x) - 1) // BLOCK_SIZE + 1)
+    shape = (BLOCK_SIZE, *x.shape[1:])
     generators = (make_generator(seed, f"{purpose}/{draw}", block, device=x.device) for block in blocks)
     noise = torch.cat([torch.randn(shape, generator=each, device=x.device, dtype=x.dtype) for each in generators])
-    start = first - blocks[0] * BLOCK
+    start = first - blocks[0] * BLOCK_SIZE
     return noise[start : start + len(x)]
 
 

@@ -26,13 +26,13 @@ BUSY = (BlockingIOError, PermissionError)
 """What systems raise where another process holds a lock: Unix the one, Windows the other."""
 
 
-class Held(Exception):
+class LockHeld(Exception):
     """Another process holds the lock."""
 
 
 @contextmanager
-def holding(file: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold the lock `file`; where another process has it, raise `Held`, or call `waiting` until it is free.
+def hold_lock(file: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
+    """Hold the lock `file`; where another process has it, raise `LockHeld`, or call `waiting` until it is free.
 
     The file stays: to remove it would let two processes each hold a lock of the same name.
     """
@@ -41,7 +41,7 @@ def holding(file: Path, waiting: Callable[[], None] | None = None) -> Iterator[N
     try:
         while not _taken(descriptor):
             if waiting is None:
-                raise Held(file)
+                raise LockHeld(file)
             waiting()
             time.sleep(0.1)
         yield
@@ -50,12 +50,12 @@ def holding(file: Path, waiting: Callable[[], None] | None = None) -> Iterator[N
 
 
 @contextmanager
-def alone_in(folder: Path, doing: str) -> Iterator[None]:
+def lock_folder(folder: Path, doing: str) -> Iterator[None]:
     """Hold the lock of a folder; where another process does, say in one sentence what it is `doing` there."""
     with ExitStack() as stack:
         try:
-            stack.enter_context(holding(folder / ".lock"))
-        except Held as error:
+            stack.enter_context(hold_lock(folder / ".lock"))
+        except LockHeld as error:
             raise UserError(f"Another process is {doing} {folder}: wait for it, or choose another folder.") from error
         yield
 

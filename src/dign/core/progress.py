@@ -7,14 +7,14 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-Report = Callable[[str, int, int | None], None]
+ProgressCallback = Callable[[str, int, int | None], None]
 """Called with what is being done, how much is done, and how much there is in all (None where nobody knows).
 
 A `what` that ends in ", bytes" counts bytes; one with nothing done and no total is a remark.
 """
 
 
-def quiet(what: str, done: int, total: int | None) -> None:
+def ignore_progress(what: str, done: int, total: int | None) -> None:
     """Say nothing."""
 
 

@@ -24,6 +24,6 @@ def seed_global_generators(seed: int, device: torch.device) -> None:
         torch.cuda.manual_seed(seed)
 
 
-def global_generators_kept(device: torch.device) -> AbstractContextManager[None]:
+def preserve_global_generators(device: torch.device) -> AbstractContextManager[None]:
     """Leaves the generators that `seed_global_generators` seeds as they were found."""
     return torch.random.fork_rng([device] if device.type == "cuda" else [])

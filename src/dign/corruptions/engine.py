@@ -9,7 +9,7 @@ from torch import Tensor
 from dign.core.errors import UserError, unknown_name
 from dign.core.pixels import to_float, to_uint8
 from dign.corruptions import blur, digital, noise, weather
-from dign.corruptions.settings import parameters, profile_for
+from dign.corruptions.settings import get_parameters, profile_for
 from dign.corruptions.streams import Streams
 
 Corruption = Callable[[Tensor, Any, Streams], Tensor]
@@ -67,7 +67,7 @@ def corrupt(
     height, width = batch.shape[-2:]
     profile = profile or profile_for(height, width)
     clean = severity == 0 and not isinstance(severity, bool | float)
-    setting = parameters(name, 1 if clean else severity, profile)
+    setting = get_parameters(name, 1 if clean else severity, profile)
     if clean:
         return images.clone()
     with torch.autocast(images.device.type, enabled=False):  # of whoever calls this in a training step

@@ -49,7 +49,7 @@ def _picture_table(
     channels: int, height: int, width: int, scale: float, device: torch.device
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """All runs of `width` values in all pictures, and per picture: where it starts, its height, its width."""
-    pictures = [_resized(picture, scale, height, width) for picture in frost_pictures()]
+    pictures = [_resize(picture, scale, height, width) for picture in frost_pictures()]
     if channels == 1:
         pictures = [_gray(picture) for picture in pictures]
     flat = torch.cat([picture.flatten() for picture in pictures]).to(device)
@@ -83,7 +83,7 @@ def _read(path: Path) -> Tensor:
         return torch.from_numpy(np.array(picture.convert("RGB"))).permute(2, 0, 1)
 
 
-def _resized(picture: Tensor, scale: float, height: int, width: int) -> Tensor:
+def _resize(picture: Tensor, scale: float, height: int, width: int) -> Tensor:
     """Resampled by `scale`, or by more where the picture would be smaller than the image; linear, no smoothing."""
     scale = max(scale, height / picture.shape[1], width / picture.shape[2])
     if scale == 1:

@@ -25,7 +25,7 @@ def _published() -> dict[str, dict[str, list[Any]]]:
     return {name: values for name, values in json.loads(text).items() if name in PROFILES}
 
 
-def parameters(name: str, severity: int, profile: str) -> Any:
+def get_parameters(name: str, severity: int, profile: str) -> Any:
     """What the published generator of this profile uses at this severity: a number, a list or a dictionary."""
     if profile not in PROFILES:
         raise unknown_name("corruption profile", profile, PROFILES)

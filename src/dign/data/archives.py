@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, NoReturn
 
 from dign.core.errors import UserError
-from dign.data.decoding import printable
+from dign.data.decoding import replace_unprintable
 
 LARGEST_TOTAL = 2 * 2**30
 """Bytes that an archive may hold in all when unpacked: no known data set of ours reaches it."""
@@ -46,7 +46,7 @@ class _Limits:
     def check(self, name: str, size: int) -> None:
         parts = PurePosixPath(name.replace("\\", "/"))
         if parts.is_absolute() or ".." in parts.parts or ":" in name.split("/")[0]:
-            self.refuse(f"its member '{printable(name)}' points outside the archive")
+            self.refuse(f"its member '{replace_unprintable(name)}' points outside the archive")
         self.members += 1
         self.total += size
         if self.members > MOST_MEMBERS or size > LARGEST_MEMBER or self.total > LARGEST_TOTAL:
@@ -90,7 +90,7 @@ def _stream_members(
         for member in archive:
             limits.check(member.name, member.size)
             if not (member.isreg() or member.isdir()):
-                limits.refuse(f"its member '{printable(member.name)}' is a link or a device")
+                limits.refuse(f"its member '{replace_unprintable(member.name)}' is a link or a device")
             if member.isreg() and wanted(member.name):
                 yield member.name, archive.extractfile(member).read()
             archive.members = []  # tarfile remembers every member otherwise
@@ -103,7 +103,7 @@ def _zip_members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[st
             limits.check(member.filename, member.file_size)
             kind = member.external_attr >> 28
             if kind not in (0, 0o10, 0o04):  # unknown, regular file, folder
-                limits.refuse(f"its member '{printable(member.filename)}' is a link or a device")
+                limits.refuse(f"its member '{replace_unprintable(member.filename)}' is a link or a device")
             if not member.is_dir() and wanted(member.filename):
                 with archive.open(member) as file:
                     yield member.filename, file.read(member.file_size + 1)

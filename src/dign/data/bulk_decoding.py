@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from dign.core.errors import UserError
-from dign.core.progress import Report
+from dign.core.progress import ProgressCallback
 from dign.data.cache import StoreWriter
-from dign.data.decoding import decode, in_parallel, printable
+from dign.data.decoding import decode, map_in_parallel, replace_unprintable
 
 
 @dataclass(frozen=True)
@@ -23,20 +23,20 @@ class Picture:
     label: int
 
 
-def unreadable(picture: Picture, error: UserError) -> UserError:
-    return UserError(f"The image {printable(picture.name)} cannot be read ({error}): mend it or remove it.")
+def name_unreadable(picture: Picture, error: UserError) -> UserError:
+    return UserError(f"The image {replace_unprintable(picture.name)} cannot be read ({error}): mend it or remove it.")
 
 
-def each(work: Callable[[Picture], object], pictures: Sequence[Picture]) -> Iterator[object]:
+def map_pictures(work: Callable[[Picture], object], pictures: Sequence[Picture]) -> Iterator[object]:
     """work(picture) for all of them in parallel; a failure names the file."""
 
     def attempt(picture: Picture) -> object:
         try:
             return work(picture)
         except UserError as error:
-            raise unreadable(picture, error) from error
+            raise name_unreadable(picture, error) from error
 
-    return in_parallel(attempt, pictures)
+    return map_in_parallel(attempt, pictures)
 
 
 def write_pictures(
@@ -44,16 +44,18 @@ def write_pictures(
     splits: dict[str, Sequence[Picture]],
     image_size: tuple[int, int],
     resize_to: int | None,
-    report: Report,
+    report: ProgressCallback,
 ) -> None:
     """Decode every picture of every split into the store, resized to `resize_to` squares where that is given."""
     total, done = sum(map(len, splits.values())), 0
 
     def decoded(pictures: Sequence[Picture]) -> Iterator[np.ndarray]:
         nonlocal done
-        for picture, pixels in zip(pictures, each(lambda one: decode(one.file, resize_to), pictures), strict=True):
+        for picture, pixels in zip(
+            pictures, map_pictures(lambda one: decode(one.file, resize_to), pictures), strict=True
+        ):
             if pixels.shape[1:] != image_size:
-                raise unreadable(picture, UserError(f"it is {_size(pixels.shape[1:])}, not {_size(image_size)}"))
+                raise name_unreadable(picture, UserError(f"it is {_size(pixels.shape[1:])}, not {_size(image_size)}"))
             done += 1
             report("Decoding images", done, total)
             yield pixels

@@ -23,8 +23,8 @@ import torch
 
 from dign.core.errors import UserError
 from dign.core.files import map_array, read_json, write_json
-from dign.core.progress import Report, quiet
-from dign.data.dataset import Check, Official, Split
+from dign.core.progress import ProgressCallback, ignore_progress
+from dign.data.dataset import Check, OfficialSplits, Split
 
 FORMAT = 1
 
@@ -79,22 +79,22 @@ class Store:
     def split(self, name: str) -> Split:
         return Split(torch.from_numpy(self.array(f"{name}_images")), torch.from_numpy(self.array(f"{name}_labels")))
 
-    def official(self) -> Official:
+    def official(self) -> OfficialSplits:
         own = self.split("validation") if "validation_labels" in self.info["arrays"] else None
-        return Official(self.classes, self.split("train"), self.split("test"), own, str(self.path))
+        return OfficialSplits(self.classes, self.split("train"), self.split("test"), own, str(self.path))
 
-    def verify(self, report: Report = quiet) -> list[Check]:
+    def verify(self, report: ProgressCallback = ignore_progress) -> list[Check]:
         """Compute the SHA-256 of every array again and compare it with the one recorded when it was written."""
         checks = []
         for done, (name, recorded) in enumerate(self.info["arrays"].items()):
             report("Verifying", done, len(self.info["arrays"]))
-            good = digest(self.array(name)) == recorded["sha256"]
+            good = hash_array(self.array(name)) == recorded["sha256"]
             checks.append(Check(name.replace("_", " "), good, "the SHA-256 recorded when it was stored"))
         report("Verifying", len(checks), len(checks))
         return checks
 
 
-def digest(array: np.ndarray) -> str:
+def hash_array(array: np.ndarray) -> str:
     """SHA-256 of an array's raw bytes in C order, a piece at a time."""
     sha = hashlib.sha256()
     for start in range(0, len(array), 1024):
@@ -163,13 +163,13 @@ class StoreWriter:
 
 
 @contextmanager
-def new_store(path: Path, *, name: str, classes: Iterable[str], origin: str, **facts: Any) -> Iterator[StoreWriter]:
+def create_store(path: Path, *, name: str, classes: Iterable[str], origin: str, **facts: Any) -> Iterator[StoreWriter]:
     """Write a store; it takes its place at `path` when the block ends well, and leaves nothing when it does not.
 
     The caller holds the lock of `path`: what lies under the temporary name is from a process that was killed.
     """
     partial = path.with_name(f".{path.name}.partial")
-    with clear_disk_errors(path.parent):
+    with explain_disk_errors(path.parent):
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         try:
@@ -185,7 +185,7 @@ def new_store(path: Path, *, name: str, classes: Iterable[str], origin: str, **f
 
 
 @contextmanager
-def clear_disk_errors(folder: Path) -> Iterator[None]:
+def explain_disk_errors(folder: Path) -> Iterator[None]:
     """Say in one sentence that the disk is full or the folder not ours to write in."""
     try:
         yield

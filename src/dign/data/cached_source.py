@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 
 from dign.core.errors import UserError
-from dign.core.progress import Report
-from dign.data.cache import Store, clear_disk_errors, new_store, open_store
+from dign.core.progress import ProgressCallback
+from dign.data.cache import Store, create_store, explain_disk_errors, open_store
 from dign.data.cache_lock import locked
-from dign.data.dataset import Check, Official
+from dign.data.dataset import Check, OfficialSplits
 from dign.data.decoding import resize
 from dign.data.download import remove_leftovers
 
 
-class StoredSource:
+class CachedSource:
     """A published data set. Subclasses say which files of the user's they take (`candidates`), how those become a
     store (`build`), how to `download` them, and what the arrays must be (`checks`)."""
 
@@ -32,24 +32,24 @@ class StoredSource:
         """Folders and archives in the official form that a person may have put into the cache folder."""
         raise NotImplementedError
 
-    def build(self, origin: Path, target: Path, report: Report, taken_from: str) -> None:
+    def build(self, origin: Path, target: Path, report: ProgressCallback, taken_from: str) -> None:
         """Turn a folder or an archive in the official form into the store `target`, or raise a `UserError`.
 
         `taken_from` is remembered as where the data came from.
         """
         raise NotImplementedError
 
-    def download(self, root: Path, target: Path, report: Report) -> str:
+    def download(self, root: Path, target: Path, report: ProgressCallback) -> str:
         """Fetch the data and build the store `target`; returns where it came from."""
         raise NotImplementedError
 
-    def checks(self, store: Store, report: Report) -> list[Check]:
+    def checks(self, store: Store, report: ProgressCallback) -> list[Check]:
         return store.verify(report)
 
-    def read(self, root: Path, size: int | None, report: Report) -> Official:
+    def read(self, root: Path, size: int | None, report: ProgressCallback) -> OfficialSplits:
         return self.open(root, size, report).official()
 
-    def open(self, root: Path, size: int | None, report: Report) -> Store:
+    def open(self, root: Path, size: int | None, report: ProgressCallback) -> Store:
         target = root / self.name
         store = open_store(target)
         if store is None:
@@ -57,29 +57,29 @@ class StoredSource:
             store = open_store(target)
         if size is None or store.info["arrays"]["train_images"]["shape"][-2:] == [size, size]:
             return store
-        return resized(store, size, report)
+        return resize_store(store, size, report)
 
-    def _build_from_what_lies_there(self, root: Path, target: Path, report: Report) -> None:
+    def _build_from_what_lies_there(self, root: Path, target: Path, report: ProgressCallback) -> None:
         origin = self._placed(root)
         if origin is None:
             raise UserError(f"{self.title} is not in {root}: run `dign data fetch {self.name}`.")
-        with clear_disk_errors(root), locked(target, report):
+        with explain_disk_errors(root), locked(target, report):
             if open_store(target) is None:
                 self.build(origin, target, report, str(origin))
 
     def _placed(self, root: Path) -> Path | None:
         return next((path for path in self.candidates(root) if path.exists()), None)
 
-    def fetch(self, root: Path, report: Report, origin: Path | None = None) -> str:
+    def fetch(self, root: Path, report: ProgressCallback, origin: Path | None = None) -> str:
         if origin is not None and not origin.exists():
             raise UserError(f"There is no {origin} to take {self.title} from.")
         target = root / self.name
-        with clear_disk_errors(root), locked(target, report):
+        with explain_disk_errors(root), locked(target, report):
             sentence = self._bring(root, target, report, origin)
             remove_leftovers(root, *self.download_files)
         return sentence
 
-    def _bring(self, root: Path, target: Path, report: Report, origin: Path | None) -> str:
+    def _bring(self, root: Path, target: Path, report: ProgressCallback, origin: Path | None) -> str:
         state = self._state(target, report) if origin is None else "unwanted"
         if state == "sound":
             return f"{self.title} is already in {target} and verified."
@@ -91,7 +91,7 @@ class StoredSource:
         taken_from = self.download(root, target, report)
         return f"{self.title} was fetched from {taken_from} into {target} and verified.{again}"
 
-    def _state(self, target: Path, report: Report) -> str:
+    def _state(self, target: Path, report: ProgressCallback) -> str:
         try:
             store = open_store(target)
             if store is None:
@@ -100,24 +100,24 @@ class StoredSource:
         except UserError:
             return "damaged"
 
-    def verify(self, root: Path, report: Report) -> list[Check]:
+    def verify(self, root: Path, report: ProgressCallback) -> list[Check]:
         return self.checks(self.open(root, None, report), report)
 
 
-def resized(store: Store, size: int, report: Report) -> Store:
+def resize_store(store: Store, size: int, report: ProgressCallback) -> Store:
     """The store beside `store` that holds its images at size x size; made where it is not there yet."""
     target = store.path.with_name(f"{store.path.name}-{size}px-{store.identity}")
     made = open_store(target)
     if made is not None:
         return made
-    with clear_disk_errors(target.parent), locked(target.with_name(f"{store.path.name}-{size}px"), report):
+    with explain_disk_errors(target.parent), locked(target.with_name(f"{store.path.name}-{size}px"), report):
         if open_store(target) is None:
             _write_resized(store, size, target, report)
-            remove_others(target, f"{store.path.name}-{size}px-")
+            remove_other_stores(target, f"{store.path.name}-{size}px-")
     return open_store(target)
 
 
-def _write_resized(store: Store, size: int, target: Path, report: Report) -> None:
+def _write_resized(store: Store, size: int, target: Path, report: ProgressCallback) -> None:
     splits = [name.removesuffix("_labels") for name in store.info["arrays"] if name.endswith("_labels")]
     facts = {key: value for key, value in store.info.items() if key not in ("format", "arrays")}
     total, done = sum(len(store.array(f"{split}_labels")) for split in splits), 0
@@ -129,13 +129,13 @@ def _write_resized(store: Store, size: int, target: Path, report: Report) -> Non
             report(f"Resizing to {size}x{size}", done, total)
             yield image
 
-    with new_store(target, **facts) as writer:
+    with create_store(target, **facts) as writer:
         for split in splits:
             images, labels = store.array(f"{split}_images"), store.array(f"{split}_labels")
             writer.write_split(split, counted(resize(images, size)), labels, (size, size))
 
 
-def remove_others(keep: Path, prefix: str) -> None:
+def remove_other_stores(keep: Path, prefix: str) -> None:
     """Remove what older contents left under the same prefix, whole or half (who has one mapped keeps its copy)."""
     for pattern in (f"{prefix}*", f".{prefix}*.partial"):
         for path in keep.parent.glob(pattern):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dign.core.errors import UserError
-from dign.core.progress import Report
+from dign.core.progress import ProgressCallback
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class DataSet:
 
 
 @dataclass(frozen=True)
-class Official:
+class OfficialSplits:
     """What a source holds before a validation split is cut: `validation` only where the source brings its own."""
 
     classes: tuple[str, ...]
@@ -70,13 +70,13 @@ class Check:
 class Source(Protocol):
     """A place that images come from. `root` is the cache folder; `origin` a file or folder the user points to."""
 
-    def read(self, root: Path, size: int | None, report: Report) -> Official: ...
+    def read(self, root: Path, size: int | None, report: ProgressCallback) -> OfficialSplits: ...
 
-    def fetch(self, root: Path, report: Report, origin: Path | None = None) -> str:
+    def fetch(self, root: Path, report: ProgressCallback, origin: Path | None = None) -> str:
         """Bring the data into the cache unless a sound copy is there; returns a sentence that says what was done."""
         ...
 
-    def verify(self, root: Path, report: Report) -> list[Check]: ...
+    def verify(self, root: Path, report: ProgressCallback) -> list[Check]: ...
 
 
 def _check_split(data: DataSet, name: str, split: Split) -> None:

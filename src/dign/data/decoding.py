@@ -56,7 +56,7 @@ def decode(file: bytes | Path, size: int | None = None) -> np.ndarray:
         raise UserError(_reason(error)) from error
 
 
-def upright_size(file: Path) -> tuple[int, int]:
+def read_upright_size(file: Path) -> tuple[int, int]:
     """Height and width as `decode` would give them, from the file's header."""
     try:
         with _open(file) as image:
@@ -109,7 +109,7 @@ def _eight_bits(gray: np.ndarray, mode: str) -> np.ndarray:
     return levels
 
 
-def in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+def map_in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """work(item) for each, in order, in threads (Pillow lets go of the interpreter lock while it decodes).
 
     Items are handed out in rounds, so that memory does not grow with their number.
@@ -121,12 +121,12 @@ def in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterat
             yield from pool.map(work, batch)
 
 
-def printable(text: object) -> str:
+def replace_unprintable(text: object) -> str:
     """A name from a file system as it may be shown: what is no printable character becomes U+FFFD."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in str(text))
 
 
-def common_size(sizes: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+def find_common_size(sizes: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
     """The one size that all have, or None."""
     return sizes[0] if len(set(sizes)) == 1 else None
 
@@ -138,4 +138,4 @@ def _channels_first(image: Image.Image) -> np.ndarray:
 def _reason(error: Exception) -> str:
     if isinstance(error, UnidentifiedImageError):
         return "it is not an image in a known format"
-    return printable(str(error).rstrip(".")) or type(error).__name__
+    return replace_unprintable(str(error).rstrip(".")) or type(error).__name__

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dign.core.errors import UserError
-from dign.core.progress import Report
+from dign.core.progress import ProgressCallback
 
 TIMEOUT = 8.0
 """Seconds without an answer after which a server counts as out of reach."""
@@ -43,7 +43,7 @@ class Download:
 
 
 @contextmanager
-def download_file(download: Download, root: Path, report: Report) -> Iterator[Path]:
+def download_file(download: Download, root: Path, report: ProgressCallback) -> Iterator[Path]:
     """Yield the verified file, and remove it afterwards: what was made of it stays, not the archive itself.
 
     What a broken connection or a killed process left (`.FILE.partial`) is continued the next time.
@@ -72,7 +72,7 @@ def remove_leftovers(root: Path, *files: str) -> None:
         shutil.rmtree(root / f".{file}.npm", ignore_errors=True)
 
 
-def _complete(url: str, partial: Path, report: Report) -> None:
+def _complete(url: str, partial: Path, report: ProgressCallback) -> None:
     """Bring `partial` to its full length, going on after a broken connection as long as each attempt brings some."""
     for attempt in range(ATTEMPTS):
         before = partial.stat().st_size if partial.exists() else 0
@@ -89,7 +89,7 @@ def _complete(url: str, partial: Path, report: Report) -> None:
     raise UserError(f"{url} keeps breaking off.")
 
 
-def _continue(url: str, partial: Path, start: int, report: Report) -> bool:
+def _continue(url: str, partial: Path, start: int, report: ProgressCallback) -> bool:
     """Append what is missing from `start` on; False where the connection ended early."""
     headers = {"User-Agent": "dign", **({"Range": f"bytes={start}-"} if start else {})}
     try:
@@ -128,7 +128,7 @@ def _why(error: BaseException) -> str:
 
 
 @contextmanager
-def fetch_npm_package(package: str, file: str, size: int, root: Path, report: Report) -> Iterator[Path]:
+def fetch_npm_package(package: str, file: str, size: int, root: Path, report: ProgressCallback) -> Iterator[Path]:
     """Yield the tarball that `npm pack` brings, and remove it afterwards. npm verifies its own SHA-512.
 
     npm gets a cache of its own, whose growth shows the progress, and which goes again.
@@ -148,7 +148,7 @@ def fetch_npm_package(package: str, file: str, size: int, root: Path, report: Re
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run_npm(command: list[str], folder: Path, file: str, size: int, report: Report) -> None:
+def _run_npm(command: list[str], folder: Path, file: str, size: int, report: ProgressCallback) -> None:
     cache = folder / "cache"
     with open(folder / "npm.log", "wb") as log:
         process = subprocess.Popen(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dign.core.errors import UserError, unknown_name
-from dign.core.progress import Report, TerminalBar
+from dign.core.progress import ProgressCallback, TerminalBar
 from dign.data.cache import cache_root
 from dign.data.dataset import DataSet, Source
 from dign.data.names import FOLDER_PREFIX
@@ -13,7 +13,7 @@ from dign.data.sources.cifar import CIFAR10, CIFAR100
 from dign.data.sources.digits import Digits
 from dign.data.sources.folder import Folder
 from dign.data.sources.tiny_imagenet import TinyImageNet
-from dign.data.splits import cut
+from dign.data.splits import cut_split
 from dign.parallel.launching import local_rank
 
 SOURCES: dict[str, Source] = {
@@ -47,7 +47,7 @@ def load(
     validation: float = 0.1,
     validation_seed: int = 0,
     root: Path | str | None = None,
-    progress: Report | None = None,
+    progress: ProgressCallback | None = None,
 ) -> DataSet:
     """The data set `name`, with `validation` (a fraction) of its training images cut off, the same for a same seed.
 
@@ -63,7 +63,7 @@ def load(
     if official.validation is not None:
         train, held_out = official.train, official.validation
     else:
-        train, held_out = cut(official.train, validation, validation_seed, "validation split")
+        train, held_out = cut_split(official.train, validation, validation_seed, "validation split")
     if len(official.test) == 0 or (validation > 0 and len(held_out) == 0):
         raise UserError(f"{name} has too few images: each split takes at least one from a class, of two or more.")
     return DataSet(name, official.classes, train, held_out, official.test, official.location)

@@ -11,7 +11,7 @@ NAMES: dict[str, str] = {
 """Name to one-line description; `folder:PATH` stands beside them."""
 
 
-def public_name(data: str) -> str:
+def hide_folder_path(data: str) -> str:
     """A data set's name in results: of a folder its own name, without where it lies on somebody's disk."""
     if not data.startswith(FOLDER_PREFIX):
         return data

@@ -12,7 +12,7 @@ from dign.core.seeds import make_generator
 from dign.data.dataset import Split
 
 
-def stratified(labels: Tensor, fraction: float, seed: int, purpose: str) -> tuple[Tensor, Tensor]:
+def split_stratified(labels: Tensor, fraction: float, seed: int, purpose: str) -> tuple[Tensor, Tensor]:
     """Indices (kept, cut), both rising, with `fraction` of every class in `cut`.
 
     A class of n images gives round(fraction n) of them, at least one where it has two or more, and always keeps
@@ -28,14 +28,14 @@ def stratified(labels: Tensor, fraction: float, seed: int, purpose: str) -> tupl
     return (~is_cut).nonzero().flatten(), is_cut.nonzero().flatten()
 
 
-def cut(split: Split, fraction: float, seed: int, purpose: str) -> tuple[Split, Split]:
+def cut_split(split: Split, fraction: float, seed: int, purpose: str) -> tuple[Split, Split]:
     """The two parts of a split; with fraction 0 the first is the split itself, uncopied."""
-    kept, taken = stratified(split.labels, fraction, seed, purpose)
-    rest = split if len(taken) == 0 else select(split, kept)
-    return rest, select(split, taken)
+    kept, taken = split_stratified(split.labels, fraction, seed, purpose)
+    rest = split if len(taken) == 0 else select_images(split, kept)
+    return rest, select_images(split, taken)
 
 
-def select(split: Split, index: Tensor) -> Split:
+def select_images(split: Split, index: Tensor) -> Split:
     return Split(split.images[index], split.labels[index])
 
 

@@ -16,14 +16,14 @@ from torch import Tensor, nn
 
 from dign.core.errors import UserError, unknown_name
 from dign.core.files import write_json
-from dign.core.freezing import frozen
+from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import make_placed_generator
 from dign.core.pixels import to_float
 from dign.core.provenance import git_commit, now, versions
 from dign.corruptions import FAMILIES, NAMES, corrupt, frost_source, profile_for
 from dign.corruptions.benchmark.read import Benchmark, Condition, open_benchmark
 from dign.data.dataset import DataSet, Split
-from dign.data.names import public_name
+from dign.data.names import hide_folder_path
 from dign.evaluation.examples import example_predictions
 from dign.methods import Standard
 from dign.metrics import Temperature, fit_temperature, tempered
@@ -33,7 +33,7 @@ from dign.metrics.temperature import log_of
 from dign.models import count_parameters
 from dign.models.winograd import use_winograd
 from dign.parallel.devices import device_name, pick_device
-from dign.parallel.team import ALONE, Team
+from dign.parallel.team import SINGLE_PROCESS, Team
 from dign.runs.folder import Run
 
 Predictor = Callable[[Tensor, torch.Generator], Tensor]
@@ -85,7 +85,7 @@ def evaluate(
     batch_size: int = 500,
     device: torch.device | str = "cpu",
     temperature: float | None = None,
-    team: Team = ALONE,
+    team: Team = SINGLE_PROCESS,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
     """The `clean`, `corruptions` and `summary` parts of a results file (docs/results.md).
@@ -114,11 +114,11 @@ def evaluate(
         raise UserError("There are no images to evaluate: choose another --split.")
     done, total = 0, sum(map(len, [clean, *corrupted]))
     found: dict[int, Counts] = {}
-    with team.all_or_none(), frozen(model) if isinstance(model, nn.Module) else nullcontext():
+    with team.all_or_none(), freeze_temporarily(model) if isinstance(model, nn.Module) else nullcontext():
         predict = partial(Standard().predict, model) if isinstance(model, nn.Module) else model
-        for number in range(team.rank, len(batches), team.count):
+        for number in range(team.rank, len(batches), team.world_size):
             found[number] = measure(*batches[number])
-            done = min(done + found[number][0].count * team.count, total)  # the others are about as far
+            done = min(done + found[number][0].count * team.world_size, total)  # the others are about as far
             progress(done, total)
     plain, *scaled = merged([(each.name, each.severity) for each, _ in batches], team.gather(found))
     measured = summarized(plain.pop(("clean", 0)), plain)
@@ -165,12 +165,12 @@ def evaluate_run(
     device: str = "auto",
     batch_size: int = 500,
     temperature: bool = False,
-    team: Team = ALONE,
+    team: Team = SINGLE_PROCESS,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
     """Evaluate a finished run as its method predicts; writes `results.json` and `examples.json` into its folder."""
     with team.all_or_none():
-        if team.leads and not os.access(run.path, os.W_OK):
+        if team.is_rank_zero and not os.access(run.path, os.W_OK):
             raise UserError(f"No permission to write results into {run.path}: copy the run to where you may write.")
         method, model, data = run.method(), run.model(), run.data()
     if run.config.winograd:
@@ -180,7 +180,7 @@ def evaluate_run(
         "method": method.key,
         "title": method.title,
         "model": run.config.model,
-        "data": public_name(run.config.data),
+        "data": hide_folder_path(run.config.data),
         "seed": run.config.seed,
         "parameters": count_parameters(run.untrained_model()),
     }
@@ -196,7 +196,7 @@ def evaluate_run(
         progress=progress,
     )
     with team.all_or_none():
-        if team.leads:
+        if team.is_rank_zero:
             write_json(run.path / "examples.json", examples)
             write_json(run.path / "results.json", results)
     return results
@@ -211,7 +211,7 @@ def results_of(
     device: str = "auto",
     batch_size: int = 500,
     temperature: bool = False,
-    team: Team = ALONE,
+    team: Team = SINGLE_PROCESS,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """A whole results file (docs/results.md), and a few images with predictions for the report to show.
@@ -227,7 +227,7 @@ def results_of(
     target = team.device or pick_device(device)
     model: nn.Module = subject.model.to(target, memory_format=torch.channels_last)  # type: ignore[call-overload]
     predict = partial(subject.predict, model)
-    with frozen(model):
+    with freeze_temporarily(model):
         fitted = _fit_temperature(predict, data.validation, target, batch_size, team) if temperature else None
         measured = evaluate(
             predict,
@@ -239,7 +239,7 @@ def results_of(
             team=team,
             progress=progress,
         )
-        shown = _shown(conditions, images) if team.leads else ()
+        shown = _shown(conditions, images) if team.is_rank_zero else ()
         examples = example_predictions(predict, shown, data.classes, device=target)
     if fitted:
         measured["temperature"] |= {
@@ -271,7 +271,7 @@ def _fit_temperature(
 ) -> Temperature:
     """The temperature for the predictions on a split, clean."""
     found: dict[int, Tensor] = {}
-    for first in range(team.rank * batch_size, len(split), team.count * batch_size):
+    for first in range(team.rank * batch_size, len(split), team.world_size * batch_size):
         images = to_float(split.images[first : first + batch_size].to(device))
         probabilities = predict(images, make_placed_generator(0, "temperature", first, device))
         found[first] = log_of(probabilities).cpu()

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dign.core.errors import UserError, listed
+from dign.core.errors import UserError, join_names
 from dign.data.dataset import DataSet
-from dign.data.names import public_name
+from dign.data.names import hide_folder_path
 from dign.evaluation.evaluate import Subject
 from dign.methods import Standard
 from dign.models import count_parameters
@@ -85,7 +85,7 @@ def external_subject(entry: str, weights: str | Path | None, data: DataSet, labe
         "method": METHOD,
         "title": name,
         "model": entry,
-        "data": public_name(data.name),
+        "data": hide_folder_path(data.name),
         "seed": 0,
         "parameters": count_parameters(model),
     }
@@ -97,7 +97,8 @@ def _hub_subject(entry: str, data: DataSet, label: str | None) -> Subject:
     classifier = open_classifier(entry)
     if classifier.classes != list(data.classes):
         raise UserError(
-            f"{entry} knows the classes {listed(classifier.classes)}, but {data.name} has {listed(data.classes)}."
+            f"{entry} knows the classes {join_names(classifier.classes)}, but {data.name} has "
+            f"{join_names(data.classes)}."
         )
     if classifier.image_size != data.image_size:
         height, width = classifier.image_size
@@ -108,7 +109,7 @@ def _hub_subject(entry: str, data: DataSet, label: str | None) -> Subject:
         "method": classifier.method.key,
         "title": classifier.method.title,
         "model": read_hub_config(hub_folder(entry))["model"],
-        "data": public_name(data.name),
+        "data": hide_folder_path(data.name),
         "seed": 0,
         "parameters": count_parameters(classifier.model),
     }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dign.core.errors import UserError, reason_of
+from dign.core.errors import UserError, summarize_error
 from dign.grid.measure import Extent, Speed, measure_speed
 from dign.grid.plan import PlannedRun
 from dign.grid.state import Stage, State
@@ -57,7 +57,7 @@ def expected_times(
                 speed = measure(measure_speed, run.config, extent, run.evaluation.corruptions, run.evaluation.profile)
                 by_kind[kind] = expected_of(run, extent, speed)
             except (UserError, OSError, *ERRORS_OF_A_MODEL) as error:
-                by_kind[kind] = reason_of(error)
+                by_kind[kind] = summarize_error(error)
         expected[run.name] = by_kind[kind]
     return expected
 

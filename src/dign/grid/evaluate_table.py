@@ -10,7 +10,7 @@ from typing import Any
 
 from dign.core.checks import check_value, coerce
 from dign.core.errors import UserError, unknown_name
-from dign.corruptions.benchmark.read import check_holds, names_in, severities_in
+from dign.corruptions.benchmark.read import check_contains, find_names, find_severities
 from dign.corruptions.settings import PROFILES, profile_for
 from dign.evaluation.conditions import parse_severities
 
@@ -48,7 +48,7 @@ class Evaluation:
             given["benchmark"] = str(Path(coerce(given["benchmark"], str, "benchmark")).expanduser().resolve())
             if "severity" not in given:
                 with suppress(UserError):  # told by `check_benchmark`, if there is anything left to measure
-                    given["severity"] = severities_in(given["benchmark"])
+                    given["severity"] = find_severities(given["benchmark"])
         return cls(**given)
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ class Evaluation:
     def check_benchmark(self) -> None:
         """Whether the benchmark's folder holds what is wanted, as far as can be seen before there is a model."""
         if self.benchmark:
-            check_holds(self.benchmark, self.corruptions if self.only else None, self.severity)
+            check_contains(self.benchmark, self.corruptions if self.only else None, self.severity)
 
     def describes(self, results: Mapping[str, Any]) -> bool:
         """Whether a results file was made under these conditions."""
@@ -98,7 +98,7 @@ class Evaluation:
         wanted = self.corruptions
         if self.benchmark and not self.only:
             try:
-                wanted = names_in(self.benchmark)
+                wanted = find_names(self.benchmark)
             except UserError:  # the folder is gone: whatever was measured then was what it held
                 wanted = tuple(found)
         return bool(found) and found == {name: set(self.severity) for name in wanted}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dign.core.errors import UserError
-from dign.core.files import replacing, write_json
+from dign.core.files import replace_file, write_json
 from dign.grid.plan import Plan, PlannedRun
 from dign.grid.state import Stage, state_of
 from dign.grid.storage import Store, open_store
@@ -166,7 +166,7 @@ def write_tables(study: Sensitivity, folder: Path) -> list[Path]:
         }
         for point in study.points
     ]
-    with replacing(folder / "sensitivity.csv") as partial, open(partial, "w", newline="", encoding="utf-8") as file:
+    with replace_file(folder / "sensitivity.csv") as partial, open(partial, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fieldnames=rows[0])
         writer.writeheader()
         writer.writerows(rows)

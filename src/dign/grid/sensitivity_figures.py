@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dign.core.errors import UserError
-from dign.core.files import replacing
+from dign.core.files import replace_file
 from dign.grid.plan import Plan, slug
 from dign.grid.sensitivity import Measure, Point, Sensitivity, studies_of, write_tables
 from dign.grid.storage import open_store
@@ -171,7 +171,7 @@ def _save(figure: Figure, folder: Path, name: str) -> list[Path]:
     paths = []
     for kind in FORMATS:
         path = folder / f"{name}.{kind}"
-        with replacing(path) as partial:
+        with replace_file(path) as partial:
             figure.savefig(partial, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {})
         paths.append(path)
     return paths

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dign.core.errors import UserError, is_out_of_memory
-from dign.core.freezing import frozen
+from dign.core.freezing import freeze_temporarily
 from dign.landscape.gradients import traced_log_probabilities
 
 LARGEST_BATCH = {"cpu": 128, "cuda": 1024}
@@ -72,7 +72,7 @@ def activation_bytes(model: nn.Module, image: Tensor) -> int:
             kept[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    with frozen(model), torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(note, lambda t: t):
+    with freeze_temporarily(model), torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(note, lambda t: t):
         traced_log_probabilities(model, image)
     return sum(kept.values())
 

@@ -18,7 +18,7 @@ from dign.core.files import write_json
 from dign.core.provenance import git_commit, now, versions
 from dign.core.seeds import make_generator
 from dign.data.dataset import Split
-from dign.data.names import public_name
+from dign.data.names import hide_folder_path
 from dign.landscape.figures import landscape_figure, save_figure, theory_figure
 from dign.landscape.measure import Plan, default_radii, measure
 from dign.landscape.theory import TheoryPlan, measure_theory
@@ -128,7 +128,7 @@ def _measure_run(run: Run, plan: Plan, choices: Choices, device: torch.device, f
         "method": run.config.method,
         "title": run.method().title,
         "model": run.config.model,
-        "data": public_name(run.config.data),
+        "data": hide_folder_path(run.config.data),
         "seed": run.config.seed,
         **measured.summary(),
     }

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from dign.core.checks import check_at_least
 from dign.core.errors import UserError
-from dign.core.freezing import frozen
+from dign.core.freezing import freeze_temporarily
 from dign.core.seeds import make_generator
 from dign.landscape.gradients import (
     PerImage,
@@ -88,7 +88,7 @@ def hessian(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Hessian]:
 @contextmanager
 def hessian_of(model: nn.Module, x: Tensor, function: PerImage) -> Iterator[Hessian]:
     """The same for any per-image function of the log-probabilities."""
-    with frozen(model), torch.enable_grad():
+    with freeze_temporarily(model), torch.enable_grad():
         inputs, log_p = traced_log_probabilities(model, x)
         with _second_derivative():
             (gradients,) = torch.autograd.grad(function(log_p).sum(), inputs, create_graph=True)

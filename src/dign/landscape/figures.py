@@ -11,8 +11,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dign.core.files import replacing
-from dign.core.text import plain
+from dign.core.files import replace_file
+from dign.core.text import escape_mathtext
 
 ColorS = {"Standard": "#6b6f76", "DiGN": "#00539c"}
 """The two methods that the paper's figure compares keep their color; others take the next of `MORE`."""
@@ -200,7 +200,7 @@ def line_looks(models: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     more = iter(MORE * len(models))
     for group, model in zip(groups, models, strict=True):
         count, title = groups.count(group), group[0]
-        label = _name(model) if count == 1 else plain(f"{title} ({group[1]}, {count} runs)")
+        label = _name(model) if count == 1 else escape_mathtext(f"{title} ({group[1]}, {count} runs)")
         looks.append({"label": label if group not in colors else None, "linewidth": 1.5 if count == 1 else 1})
         if group not in colors:
             taken = ColorS.get(title) in colors.values()
@@ -210,7 +210,7 @@ def line_looks(models: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _name(model: dict[str, Any]) -> str:
-    return plain(f"{model['title']} ({model['name']})")
+    return escape_mathtext(f"{model['title']} ({model['name']})")
 
 
 def _quiet(axes: Axes) -> None:
@@ -234,7 +234,7 @@ def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
     for kind in FORMATS:
         path = folder / f"{name}.{kind}"
         metadata = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}[kind]
-        with replacing(path) as partial:
+        with replace_file(path) as partial:
             figure.savefig(partial, format=kind, dpi=160, metadata=metadata)
         paths.append(path)
     return paths

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from dign.augment.noise import add_diverse_gaussian_noise, add_gaussian_noise
 from dign.core.checks import check_at_least
 from dign.core.divergences import kl, log_probabilities
-from dign.core.freezing import frozen
+from dign.core.freezing import freeze_temporarily
 from dign.core.seeds import make_generator
 from dign.landscape.curvature import Estimate, Hessian, hessian_of
 from dign.landscape.gradients import dots, traced_log_probabilities
@@ -21,7 +21,7 @@ from dign.landscape.gradients import dots, traced_log_probabilities
 
 def fisher_trace(model: nn.Module, x: Tensor) -> Tensor:
     """Tr G = sum_k p_k ||grad_x log p_k||^2 of each image (N,), exactly: one forward and C backward passes."""
-    with frozen(model), torch.enable_grad():
+    with freeze_temporarily(model), torch.enable_grad():
         inputs, log_p = traced_log_probabilities(model, x)
         total = torch.zeros(len(x), device=log_p.device, dtype=log_p.dtype)
         for k in range(log_p.shape[1]):
@@ -40,7 +40,7 @@ def sampled_fisher_trace(
     """
     check_at_least(1, draws=draws)
     generator = generator or make_generator(0, "fisher", device=x.device)
-    with frozen(model), torch.enable_grad():
+    with freeze_temporarily(model), torch.enable_grad():
         inputs, log_p = traced_log_probabilities(model, x)
         classes = torch.multinomial(log_p.detach().exp(), draws, replacement=True, generator=generator)
         values = []
@@ -92,7 +92,7 @@ def _divergence(
 ) -> Estimate:
     check_at_least(1, draws=draws)
     generator = generator or make_generator(0, "divergence", device=x.device)
-    with frozen(model), torch.no_grad():
+    with freeze_temporarily(model), torch.no_grad():
         log_p = log_probabilities(model(x))
         values = [kl(log_p, log_probabilities(model(noisy(generator)))) for _ in range(draws)]
     return Estimate.of(torch.stack(values))

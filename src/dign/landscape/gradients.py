@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from dign.core.divergences import log_probabilities
 from dign.core.errors import UserError
-from dign.core.freezing import frozen
+from dign.core.freezing import freeze_temporarily
 
 PerImage = Callable[[Tensor], Tensor]
 """A function of log-probabilities (N,C) that gives one value per image (N,)."""
@@ -26,7 +26,7 @@ def cross_entropy(y: Tensor) -> PerImage:
 def image_losses(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     """L(x, y) = -log p(x)_y of each image (N,): one forward pass."""
     check_batch(x, y)
-    with frozen(model), torch.no_grad():
+    with freeze_temporarily(model), torch.no_grad():
         log_p = check_logits(log_probabilities(model(x)), x, y)
         return cross_entropy(y)(log_p)
 
@@ -37,7 +37,7 @@ def input_gradients(model: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Ten
     Cost: one gradient evaluation.
     """
     check_batch(x, y)
-    with frozen(model), torch.enable_grad():
+    with freeze_temporarily(model), torch.enable_grad():
         inputs, log_p = traced_log_probabilities(model, x)
         losses = cross_entropy(y)(check_logits(log_p, x, y))
         (gradients,) = torch.autograd.grad(losses.sum(), inputs)

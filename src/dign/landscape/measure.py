@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from dign.core.checks import check_at_least
 from dign.core.divergences import log_probabilities
 from dign.core.errors import UserError
-from dign.core.freezing import frozen
+from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import image_noise
 from dign.core.pixels import to_float
 from dign.landscape.batch_size import Progress, fitting_batch_size, in_batches
@@ -118,7 +118,7 @@ def measure(
     """
     if len(images) == 0:
         raise UserError("There are no images to measure on: choose another split.")
-    with frozen(model):
+    with freeze_temporarily(model):
         batch_size = batch_size or fitting_batch_size(model, to_float(images[:1].to(device)))
 
         def work(batch: slice) -> dict[str, Tensor]:
@@ -160,6 +160,6 @@ def measure_batch(model: nn.Module, x: Tensor, y: Tensor, plan: Plan, *, first: 
 
 
 def _loss_and_correct(model: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    with frozen(model), torch.no_grad():
+    with freeze_temporarily(model), torch.no_grad():
         log_p = check_logits(log_probabilities(model(x)), x, y)
     return cross_entropy(y)(log_p), (log_p.argmax(1) == y).to(log_p)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from dign.core.divergences import kl, log_probabilities
 from dign.core.errors import UserError
-from dign.core.freezing import frozen
+from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import image_noise, make_placed_generator
 from dign.core.pixels import divide
 from dign.landscape.batch_size import Progress, fitting_batch_size, in_batches
@@ -97,7 +97,7 @@ def measure_theory(
     def at(batch: slice) -> Tensor:
         return _as_double(images[batch].to(device), plan, first=batch.start)
 
-    with frozen(exact):
+    with freeze_temporarily(exact):
         batch_size = batch_size or fitting_batch_size(exact, at(slice(0, 1)), second_order=True)
 
         def work(batch: slice) -> dict[str, Tensor]:
@@ -154,7 +154,7 @@ def _divergences(
 ) -> Tensor:
     """D(p(x) ‖ p(x + sigma level z)) (N,S,K). Cost: S K forward passes."""
     rows = []
-    with frozen(model), torch.no_grad():
+    with freeze_temporarily(model), torch.no_grad():
         for sigma in sigmas:
             noisy = (x + per_image(sigma * level[:, k], x) * z for k, z in enumerate(directions))
             rows.append(torch.stack([kl(log_p, log_probabilities(model(images))) for images in noisy], 1))

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dign.core.checks import check_at_least, check_whole
+from dign.core.checks import check_at_least, check_integer
 from dign.core.errors import unknown_name
-from dign.core.freezing import frozen
+from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import normal_like, uniform
 
 Objective = Callable[[Tensor], Tensor]
@@ -44,7 +44,7 @@ def pgd(
     PGDSettings(norm=norm, radius=radius, steps=steps, step_size=step_size, start=start, clip=clip)  # refuses nonsense
     step_size = 2.5 * radius / steps if step_size is None else step_size
     delta = _project(_start(x, norm, radius, start, generator), x, norm, radius, clip)
-    with frozen(model), torch.enable_grad():
+    with freeze_temporarily(model), torch.enable_grad():
         for _ in range(steps):
             delta.requires_grad_()
             (gradient,) = input_gradients(model, x + delta, objective, (delta,))
@@ -85,7 +85,7 @@ class PGDSettings:
 
     def __post_init__(self) -> None:
         check_at_least(0, radius=self.radius)
-        check_whole(1, steps=self.steps)
+        check_integer(1, steps=self.steps)
         if self.step_size is not None:
             check_at_least(0, step_size=self.step_size)
         for kind, name, known in (("norm", self.norm, NORMS), ("start", self.start, STARTS)):

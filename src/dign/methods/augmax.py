@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from dign.core.checks import check_at_least, check_whole
+from dign.core.checks import check_at_least, check_integer
 from dign.core.divergences import jensen_shannon, log_probabilities
-from dign.core.freezing import frozen
+from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import uniform
 from dign.core.pixels import to_float
 from dign.methods.attacks import cross_entropy_of, input_gradients
@@ -37,7 +37,7 @@ class AugMax(ChainSettings, Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least(0, weight=self.weight, step_size=self.step_size)
-        check_whole(1, steps=self.steps)
+        check_integer(1, steps=self.steps)
 
     @property
     def cost(self) -> Cost:
@@ -53,7 +53,7 @@ class AugMax(ChainSettings, Method):
         start = uniform(len(x), 1 + self.width, generator=generator, device=x.device, dtype=x.dtype)
         share, q = start.split((1, self.width), dim=1)
         chained, objective = to_float(chained, x.dtype), cross_entropy_of(y)
-        with frozen(model), torch.enable_grad():
+        with freeze_temporarily(model), torch.enable_grad():
             for _ in range(self.steps):
                 share, q = share.detach().requires_grad_(), q.detach().requires_grad_()
                 mixed = _mixture(x, chained, q, share)

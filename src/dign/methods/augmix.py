@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dign.augment.chains import NINE, OPERATIONS, chains, dirichlet, mix
-from dign.core.checks import check_at_least, check_whole
+from dign.core.checks import check_at_least, check_integer
 from dign.core.divergences import jensen_shannon, log_probabilities
 from dign.core.errors import UserError, unknown_name
 from dign.core.image_rng import global_batch_size, local_slice
@@ -31,7 +31,7 @@ class ChainSettings:
     operations: tuple[str, ...] = NINE
 
     def __post_init__(self) -> None:
-        check_whole(1, width=self.width, depth=1 if self.depth is None else self.depth)
+        check_integer(1, width=self.width, depth=1 if self.depth is None else self.depth)
         check_at_least(0.1, severity=1 if self.severity is None else self.severity, alpha=self.alpha)
         if self.severity is not None and self.severity > 10:
             raise UserError(f"severity must be at most 10, not {self.severity}.")

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dign.augment.noise2net import noise2net
-from dign.core.checks import check_at_least, check_whole
+from dign.core.checks import check_at_least, check_integer
 from dign.core.errors import UserError
 from dign.core.image_rng import global_batch_size, local_count
 from dign.methods.base import Cost, Method
@@ -38,8 +38,8 @@ class DeepAugment(Method):
     def __post_init__(self) -> None:
         check_at_least(0, share=self.share, weakest=self.weakest)
         check_at_least(self.weakest, strongest=self.strongest)
-        check_whole(1, hidden=self.hidden)
-        check_whole(2, scale=self.scale)
+        check_integer(1, hidden=self.hidden)
+        check_integer(2, scale=self.scale)
         if self.share > 1:
             raise UserError(f"share is a part of the batch, 0 to 1, not {self.share}.")
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dign.augment.noise import add_diverse_gaussian_noise
-from dign.core.checks import check_at_least, check_whole
+from dign.core.checks import check_at_least, check_integer
 from dign.core.divergences import kl, log_probabilities
 from dign.core.errors import UserError
 from dign.methods.base import Cost, Method
@@ -37,7 +37,7 @@ class DiGN(Method):
 
     def __post_init__(self) -> None:
         check_at_least(0, sigma_max=self.sigma_max, weight=self.weight, start=self.start, ramp=self.ramp)
-        check_whole(1, samples=self.samples)
+        check_integer(1, samples=self.samples)
         if self.start >= 1:
             raise UserError(f"start is a fraction of training, below 1, not {self.start}: use standard without noise.")
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dign.augment.noise import add_gaussian_noise
-from dign.core.checks import check_at_least, check_whole
+from dign.core.checks import check_at_least, check_integer
 from dign.methods.base import Cost, Method
 
 
@@ -30,7 +30,7 @@ class RSE(Method):
 
     def __post_init__(self) -> None:
         check_at_least(0, sigma=self.sigma)
-        check_whole(1, ensemble=self.ensemble)
+        check_integer(1, ensemble=self.ensemble)
 
     def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
         return [add_gaussian_noise(x, self.sigma, generator)]

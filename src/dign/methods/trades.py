@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from dign.core.checks import check_at_least
 from dign.core.divergences import kl, log_probabilities
-from dign.core.freezing import frozen
+from dign.core.freezing import freeze_temporarily
 from dign.methods.attacks import PGDSettings
 from dign.methods.base import Cost, Method
 
@@ -40,7 +40,7 @@ class TRADES(PGDSettings, Method):
         return Cost(forward=self.steps + 3, backward=self.steps + 2, input_only=self.steps)
 
     def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
-        with frozen(model), torch.no_grad():
+        with freeze_temporarily(model), torch.no_grad():
             log_p = log_probabilities(model(x))
         return [self.attack(model, x, lambda logits: kl(log_p, log_probabilities(logits)), generator)]
 

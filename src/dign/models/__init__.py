@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from dign.core.errors import UserError, unknown_name
 from dign.core.pixels import to_float
-from dign.core.seeds import global_generators_kept, seed_global_generators
+from dign.core.seeds import preserve_global_generators, seed_global_generators
 from dign.models.densenet import DenseNet121
 from dign.models.fastnet import FastNet, tinynet, wide_fastnet
 from dign.models.normalize import Normalize, channel_statistics, spread
@@ -40,7 +40,7 @@ def build(
     `name` is one of `MODELS`, or `timm:NAME` for an architecture of the timm library.
     """
     cpu = torch.device("cpu")
-    with global_generators_kept(cpu):
+    with preserve_global_generators(cpu):
         seed_global_generators(seed, cpu)
         if name.startswith("timm:"):
             body = _timm_model(name.removeprefix("timm:"), classes)

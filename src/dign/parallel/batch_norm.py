@@ -67,9 +67,9 @@ class _Sum(torch.autograd.Function):
         return _Sum.forward(ctx, gradient)
 
 
-def synchronize(model: nn.Module, team: Team) -> nn.Module:
+def synchronize_batch_norm(model: nn.Module, team: Team) -> nn.Module:
     """The model with its batch norms over all processes; parameters, buffers and their names are the same ones."""
-    if team.count == 1:
+    if team.world_size == 1:
         return model
     for parent in list(model.modules()):
         for name, norm in list(parent.named_children()):
@@ -89,7 +89,7 @@ def _synchronized(norm: _Norm) -> SynchronizedBatchNorm:
     return made
 
 
-class Statistics:
+class RunningStatistics:
     """The running statistics of batch norms that see a share of each batch: one set of them, the mean over processes.
 
     Without this every process would have its own, and which of them a checkpoint kept would be chance.
@@ -97,16 +97,16 @@ class Statistics:
 
     def __init__(self, model: nn.Module, team: Team) -> None:
         norms = [norm for norm in model.modules() if getattr(norm, "running_mean", None) is not None]
-        norms = [norm for norm in norms if not isinstance(norm, SynchronizedBatchNorm)] if team.count > 1 else []
+        norms = [norm for norm in norms if not isinstance(norm, SynchronizedBatchNorm)] if team.world_size > 1 else []
         self._team = team
         self._tensors = [tensor for norm in norms for tensor in (norm.running_mean, norm.running_var)]
 
     @torch.no_grad()
-    def share(self) -> None:
+    def average(self) -> None:
         if not self._tensors:
             return
         flat = torch.cat([tensor.flatten() for tensor in self._tensors])
         distributed.all_reduce(flat)
-        means = flat.div_(self._team.count).split([tensor.numel() for tensor in self._tensors])
+        means = flat.div_(self._team.world_size).split([tensor.numel() for tensor in self._tensors])
         for tensor, mean in zip(self._tensors, means, strict=True):
             tensor.copy_(mean.view_as(tensor))

@@ -40,12 +40,12 @@ def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
-def where_it_runs(precision: str, device: torch.device) -> dict[str, str]:
+def describe_device(precision: str, device: torch.device) -> dict[str, str]:
     """What `device` and `precision` of a configuration have come to, for the run's record."""
-    return {"device": device_name(device), "precision": resolved_precision(precision, device)}
+    return {"device": device_name(device), "precision": resolve_precision(precision, device)}
 
 
-def resolved_precision(precision: str, device: torch.device) -> str:
+def resolve_precision(precision: str, device: torch.device) -> str:
     """'auto' is bfloat16 on a GPU that has it."""
     if precision != "auto":
         return precision

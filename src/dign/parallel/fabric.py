@@ -13,9 +13,9 @@ from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from dign.core.errors import UserError
-from dign.parallel.devices import pick_device, resolved_precision
-from dign.parallel.launching import local_rank, processes
-from dign.parallel.team import ALONE, Team
+from dign.parallel.devices import pick_device, resolve_precision
+from dign.parallel.launching import local_rank, resolve_process_counts
+from dign.parallel.team import SINGLE_PROCESS, Team
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -26,13 +26,13 @@ def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> 
 
     precision 'auto' is bfloat16 on a GPU that has it.
     """
-    devices, nodes = processes(devices, nodes)
+    devices, nodes = resolve_process_counts(devices, nodes)
     several = devices * nodes > 1
     device = _own_device(name, devices) if several else pick_device(name)
     from lightning_fabric import Fabric  # takes seconds to import, and only training needs it
     from lightning_fabric.strategies import DDPStrategy
 
-    precision = resolved_precision(precision, device)
+    precision = resolve_precision(precision, device)
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # the first process has its own way to say things
     try:
         fabric = Fabric(
@@ -46,19 +46,19 @@ def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> 
         reason = str(error).strip().splitlines()[0]
         raise UserError(f"The {devices * nodes} processes cannot work together: {reason}") from error
     if several:
-        meet_after_restart(device)
+        reconnect_after_restart(device)
         fabric.launch()
     return fabric
 
 
-def join(device: str, devices: int, nodes: int) -> Team:
+def join_processes(device: str, devices: int, nodes: int) -> Team:
     """Start, or find, the processes that were asked for. Without several, nothing is started or imported."""
-    if processes(devices, nodes) == (1, 1):
-        return ALONE
-    return Team.of(make_fabric(device, "32", devices, nodes))
+    if resolve_process_counts(devices, nodes) == (1, 1):
+        return SINGLE_PROCESS
+    return Team.from_fabric(make_fabric(device, "32", devices, nodes))
 
 
-def meet_after_restart(device: torch.device) -> None:
+def reconnect_after_restart(device: torch.device) -> None:
     """Connect processes that torchrun has started again, before Fabric does.
 
     Torchrun keeps the store in which processes leave their addresses, and with it those of the ones that have died

@@ -12,16 +12,16 @@ import socket
 from dign.core.errors import UserError
 
 
-def torchrun() -> bool:
+def is_torchrun() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
-def slurm() -> bool:
+def is_slurm() -> bool:
     """Whether SLURM's srun started this, rather than a person in an interactive job."""
     return "SLURM_NTASKS" in os.environ and os.environ.get("SLURM_JOB_NAME") not in ("bash", "interactive")
 
 
-def processes(devices: int, nodes: int) -> tuple[int, int]:
+def resolve_process_counts(devices: int, nodes: int) -> tuple[int, int]:
     """Processes per node, and nodes: what was asked for, or what torchrun started.
 
     SLURM's variables are there also where nothing but a shell runs, so they do not say that there are others to wait
@@ -30,19 +30,19 @@ def processes(devices: int, nodes: int) -> tuple[int, int]:
     started = _started()
     if started is None or started == (devices, nodes):
         return devices, nodes
-    if (devices, nodes) == (1, 1) and torchrun():
+    if (devices, nodes) == (1, 1) and is_torchrun():
         return started
     raise UserError(
-        f"--devices {devices} --nodes {nodes} is not what {'torchrun' if torchrun() else 'SLURM'} has started: say "
+        f"--devices {devices} --nodes {nodes} is not what {'torchrun' if is_torchrun() else 'SLURM'} has started: say "
         f"--devices {started[0]} --nodes {started[1]} (or start one process)."
     )
 
 
 def _started() -> tuple[int, int] | None:
-    if torchrun():
+    if is_torchrun():
         here = int(os.environ["LOCAL_WORLD_SIZE"])
         return here, int(os.environ["WORLD_SIZE"]) // here
-    if slurm():
+    if is_slurm():
         nodes = int(os.environ.get("SLURM_NNODES", 1))
         return int(os.environ.get("SLURM_NTASKS_PER_NODE", int(os.environ["SLURM_NTASKS"]) // nodes)), nodes
     return None
@@ -50,14 +50,14 @@ def _started() -> tuple[int, int] | None:
 
 def local_rank() -> int:
     """The number of this process on its machine."""
-    return int(os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", 0) if slurm() else 0))
+    return int(os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", 0) if is_slurm() else 0))
 
 
-def is_first() -> bool:
+def is_rank_zero() -> bool:
     """Whether this process is the one that speaks for all."""
-    if torchrun():
+    if is_torchrun():
         return os.environ["RANK"] == "0"
-    if slurm():
+    if is_slurm():
         return os.environ.get("SLURM_PROCID", "0") == "0"
     return local_rank() == 0 and os.environ.get("NODE_RANK", "0") == "0"
 
@@ -67,11 +67,11 @@ def exit_code_for_rank(code: int) -> int:
 
     Fabric kills the process that a person started as soon as one that `--devices` made beside it fails: those do not.
     """
-    return 0 if not torchrun() and not slurm() and local_rank() > 0 else code
+    return 0 if not is_torchrun() and not is_slurm() and local_rank() > 0 else code
 
 
-def torchrun_job() -> str | None:
+def torchrun_job_id() -> str | None:
     """What stays the same when torchrun starts its processes again after one has died; None without torchrun."""
-    if not torchrun():
+    if not is_torchrun():
         return None
     return f"{os.environ['TORCHELASTIC_RUN_ID']}/{socket.gethostname()}/{os.getppid()}"

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from dign.core.errors import UserError
-from dign.core.files import replacing
+from dign.core.files import replace_file
 from dign.core.pixels import to_float
 from dign.core.version import __version__
 from dign.corruptions import corrupt
@@ -51,7 +51,7 @@ def export_run(run: Run, out: Path | str, *, images: int = 32) -> Exported:
     if out.suffix not in writers:
         raise UserError(f"{out} does not say what to write: end it in .onnx or .pt2 (a torch.export program).")
     model, batches = run.model(), list(_check_images(run, images))
-    with replacing(out) as partial, _quietly():
+    with replace_file(out) as partial, _quietly():
         logits_of = writers[out.suffix](model, run, partial)
         difference = _largest_difference(model, logits_of, batches)
     method = run.method()

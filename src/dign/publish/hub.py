@@ -9,8 +9,8 @@ from typing import Any
 from huggingface_hub import ModelCard, ModelCardData, PyTorchModelHubMixin
 from torch import nn
 
-from dign.core.errors import UserError, reason_of
-from dign.data.names import public_name
+from dign.core.errors import UserError, summarize_error
+from dign.data.names import hide_folder_path
 from dign.methods.base import Method
 from dign.methods.factory import make_method, settings_of
 from dign.models import build
@@ -94,7 +94,7 @@ def save_hub_folder(run: Run, folder: Path | str, *, license: str | None = None,
         image_size=list(run.image_size),
         mean=run.info["mean"],
         std=run.info["std"],
-        data=public_name(run.config.data),
+        data=hide_folder_path(run.config.data),
         method=run.config.method,
         settings=settings_of(run.method()),
     )
@@ -121,5 +121,5 @@ def _push(folder: Path, repository: str) -> None:
         api.create_repo(repository, exist_ok=True)
         api.upload_folder(repo_id=repository, folder_path=folder)
     except Exception as error:  # whatever its library for the network raises: the folder stands
-        reason = reason_of(error)
+        reason = summarize_error(error)
         raise UserError(f"{folder} was saved, but not uploaded to {repository}: {reason}") from error

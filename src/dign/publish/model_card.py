@@ -9,7 +9,7 @@ from typing import Any
 
 def read_results(folder: Path) -> dict[str, Any] | None:
     """The results file of a run folder, checked; None where the run was not evaluated."""
-    from dign.core.errors import UserError, to_type
+    from dign.core.errors import UserError, quote_path
     from dign.core.files import read_json
     from dign.evaluation.results import BrokenResults, check_results
 
@@ -19,7 +19,7 @@ def read_results(folder: Path) -> dict[str, Any] | None:
     try:
         return check_results(read_json(path))
     except (OSError, ValueError, BrokenResults) as error:
-        raise UserError(f"{path} is broken ({error}): run `dign evaluate {to_type(folder)}` again.") from error
+        raise UserError(f"{path} is broken ({error}): run `dign evaluate {quote_path(folder)}` again.") from error
 
 
 def card_text(about: dict[str, Any], results: dict[str, Any] | None) -> str:

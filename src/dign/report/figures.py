@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dign.core.errors import UserError
-from dign.core.files import replacing
-from dign.core.text import plain
+from dign.core.files import replace_file
+from dign.core.text import escape_mathtext
 from dign.report.analysis.quantities import CALIBRATION, severity_accuracy
 from dign.report.analysis.story import ranking, rival_of
 from dign.report.analysis.study import Group, Study
@@ -40,7 +40,7 @@ def draw_figure(study: Study, path: Path) -> Path:
         _accuracy_against_severity(axes[0], study, study.of_model(best.model))
         for place, group in zip(axes[1:], shown, strict=True):
             _reliability(place, group, study)
-        with replacing(path) as partial:
+        with replace_file(path) as partial:
             figure.savefig(partial, format="png", metadata={"Software": "dign"})
     return path
 
@@ -54,7 +54,7 @@ def _accuracy_against_severity(axes: Axes, study: Study, groups: tuple[Group, ..
         dash = tuple(float(part) / 2 for part in dash_of(group).split())
         axes.plot(*zip(*points, strict=True), color=color_of(group.slot), marker=_MARKERS[marker_of(group.slot)],
                   markersize=5, linewidth=2, linestyle=(0, dash) if dash else "-",
-                  label=plain(group.label))  # fmt: skip
+                  label=escape_mathtext(group.label))  # fmt: skip
     axes.set_xticks(places, ["clean", *map(str, study.severities)])
     axes.set_xlabel("Severity")
     axes.set_ylabel("Accuracy, %")
@@ -85,7 +85,7 @@ def _reliability(axes: Axes, group: Group, study: Study) -> None:
     axes.set_xlabel("Confidence, %")
     axes.set_ylabel("Accuracy, %")
     ece = group.mean(CALIBRATION["noise", "ece"])
-    axes.set_title(f"{plain(group.label)}\nECE {number(ece)} under noise", loc="left", fontsize=10.5)
+    axes.set_title(f"{escape_mathtext(group.label)}\nECE {number(ece)} under noise", loc="left", fontsize=10.5)
     _bare(axes)
 
 

@@ -9,9 +9,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from dign.core.errors import UserError, to_type
-from dign.core.files import LARGEST_JSON, parse_json, read_limited
-from dign.data.names import public_name
+from dign.core.errors import UserError, quote_path
+from dign.core.files import MAX_JSON_SIZE, parse_json, read_limited
+from dign.data.names import hide_folder_path
 from dign.evaluation.results import BrokenResults, check_results, clean_text
 from dign.metrics import Calibration
 from dign.runs.config import parse_toml
@@ -114,7 +114,7 @@ def load_run(folder: Path, notes: list[str] | None = None) -> Run:
     return Run(
         folder=folder,
         **{key: clean_text(run[key]) for key in ("name", "method", "title", "model")},
-        data=public_name(clean_text(run["data"])),
+        data=hide_folder_path(clean_text(run["data"])),
         seed=run["seed"],
         parameters=parameters if isinstance(parameters, int) else None,
         evaluation=results["evaluation"],
@@ -150,17 +150,17 @@ def _read_results(folder: Path) -> dict[str, Any]:
     path = folder / RESULTS
     name = clean_text(folder)
     if not path.is_file():
-        raise UserError(f"The run folder '{name}' has no {RESULTS}: make it with `dign evaluate {to_type(name)}`.")
+        raise UserError(f"The run folder '{name}' has no {RESULTS}: make it with `dign evaluate {quote_path(name)}`.")
     try:
         return check_results(parse_json(_read_text(path)))
     except (BrokenResults, OSError, ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, BrokenResults) else f"it cannot be read ({clean_text(error)})"
-        hint = f"make it again with `dign evaluate {to_type(name)}`"
+        hint = f"make it again with `dign evaluate {quote_path(name)}`"
         raise UserError(f"The {RESULTS} of run folder '{name}' is broken: {reason}; {hint}.") from error
 
 
 def _read_text(path: Path) -> str:
-    return read_limited(path, LARGEST_JSON).decode()
+    return read_limited(path, MAX_JSON_SIZE).decode()
 
 
 def _object(text: str) -> dict[str, Any]:

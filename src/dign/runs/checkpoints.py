@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from dign.core.errors import UserError
-from dign.core.files import replacing
+from dign.core.files import replace_file
 
 
 def save_weights(path: Path, model: nn.Module, **metadata: object) -> None:
@@ -89,7 +89,7 @@ def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def _save(path: Path, tensors: dict[str, Tensor], metadata: dict[str, object]) -> None:
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    with replacing(path) as partial:
+    with replace_file(path) as partial:
         try:
             save_file(plain, partial, metadata={key: str(value) for key, value in metadata.items()})
         except SafetensorError as error:  # a full disk comes wrapped up: say it as any other writer would

@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 from dign.core.catalog import METHODS
 from dign.core.checks import check_value, coerce
 from dign.core.errors import UserError, unknown_name
-from dign.core.files import check_depth, is_text, read_limited
+from dign.core.files import check_depth, is_encodable, read_limited
 from dign.runs.hub_config import HUB_PREFIX, hub_folder, is_hub_folder, read_hub_config
 
 
@@ -113,7 +113,7 @@ class RunConfig:
             check_value(spec.name, value, spec.metadata["choices"], spec.metadata["least"])
             if isinstance(value, int) and abs(value) >= 2**63:
                 raise UserError(f"{spec.name} must be below 2^63, not {value}.")
-            if isinstance(value, str) and not is_text(value):
+            if isinstance(value, str) and not is_encodable(value):
                 raise UserError(f"{spec.name} {value!a} has bytes that are not UTF-8: rename that file or folder.")
         if self.freeze and not self.init:
             raise UserError("freeze keeps weights as init brought them: give init as well.")

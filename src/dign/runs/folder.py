@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from dign.core.checks import check_tables, unsound_facts
-from dign.core.errors import UserError, listed, to_type
+from dign.core.checks import check_tables, find_invalid_facts
+from dign.core.errors import UserError, join_names, quote_path
 from dign.core.files import read_json, write_json, write_text
-from dign.core.locks import alone_in
+from dign.core.locks import lock_folder
 from dign.core.provenance import git_commit, now, versions
 from dign.data.dataset import DataSet, Split
 from dign.data.names import FOLDER_PREFIX
@@ -78,8 +78,8 @@ class Run:
     def _check_unchanged(self, data: DataSet, source: str) -> None:
         if list(data.classes) != self.classes:
             raise UserError(
-                f"{self.path} was trained on the classes {listed(self.classes)}, but {self.config.data} now has "
-                f"{listed(data.classes)}: put the data back as it was, or train a new run."
+                f"{self.path} was trained on the classes {join_names(self.classes)}, but {self.config.data} now has "
+                f"{join_names(data.classes)}: put the data back as it was, or train a new run."
             )
         if data.image_size != self.image_size:
             then, today = ("x".join(map(str, size)) for size in (self.image_size, data.image_size))
@@ -112,7 +112,7 @@ class Run:
         """The trained model, in eval mode, on the CPU."""
         if not self.finished:
             raise UserError(
-                f"{self.path} has not finished training: go on with `dign train --resume {to_type(self.path)}`."
+                f"{self.path} has not finished training: go on with `dign train --resume {quote_path(self.path)}`."
             )
         model = self.untrained_model()
         load_weights(self.weights, model)
@@ -141,7 +141,7 @@ def _checked(info: Any) -> dict[str, Any]:
     """The contents of a `run.json`, if all that is read of it later is there and makes sense."""
     if not isinstance(info, dict):
         raise ValueError("it is not an object")
-    wrong = unsound_facts(info)
+    wrong = find_invalid_facts(info)
     if type(info.get("training_images", 0)) is not int:
         wrong.append("training_images")
     wrong += [name for name in ("folder", "training_sha256") if not isinstance(info.get(name, ""), str)]
@@ -163,7 +163,8 @@ def check_free(path: Path | str) -> None:
     path = Path(path)
     if path.exists() and (not path.is_dir() or not {child.name for child in path.iterdir()} <= BEGINNINGS):
         raise UserError(
-            f"{path} exists already: choose another --out, or continue it with `dign train --resume {to_type(path)}`."
+            f"{path} exists already: choose another --out, or continue it with "
+            f"`dign train --resume {quote_path(path)}`."
         )
 
 
@@ -187,7 +188,7 @@ def create_run(
 ) -> Run:
     """Make a run folder with its resolved configuration; a folder that exists already is never written over.
 
-    `machine` says where it runs (`devices.where_it_runs`); `facts` are further entries of `run.json`.
+    `machine` says where it runs (`devices.describe_device`); `facts` are further entries of `run.json`.
     """
     path = Path(path)
     check_free(path)
@@ -233,7 +234,7 @@ def digest(split: Split) -> str:
 @contextmanager
 def locked(path: Path | str) -> Iterator[None]:
     """Hold a run folder alone; the lock goes with the process, however that ends."""
-    with alone_in(Path(path), "working in"):
+    with lock_folder(Path(path), "working in"):
         yield
 
 

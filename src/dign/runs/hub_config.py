@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dign.core.checks import unsound_facts
+from dign.core.checks import find_invalid_facts
 from dign.core.errors import UserError
 from dign.core.files import read_json
 
@@ -51,4 +51,4 @@ def _sound(config: dict[str, Any]) -> bool:
         isinstance(table, dict) for table in config["settings"].values()
     ):
         return False
-    return not unsound_facts(config)
+    return not find_invalid_facts(config)

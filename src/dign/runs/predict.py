@@ -15,11 +15,11 @@ from torch import Tensor
 from dign.augment.noise import add_gaussian_noise
 from dign.core.checks import check_at_least
 from dign.core.errors import UserError
-from dign.core.freezing import frozen
+from dign.core.freezing import freeze_temporarily
 from dign.core.pixels import to_float
 from dign.core.seeds import make_generator
-from dign.data.decoding import decode, in_parallel, printable
-from dign.data.sources.folder import pictures_in
+from dign.data.decoding import decode, map_in_parallel, replace_unprintable
+from dign.data.sources.folder import find_pictures
 from dign.parallel.devices import pick_device
 from dign.runs.classifier import Classifier
 
@@ -52,9 +52,9 @@ def image_files(places: Iterable[str]) -> list[Path]:
     found: list[Path] = []
     for place in map(Path, places):
         if place.is_dir():
-            inside = sorted(pictures_in(place))
+            inside = sorted(find_pictures(place))
             if not inside:
-                raise UserError(f"The folder {printable(place)} holds no images.")
+                raise UserError(f"The folder {replace_unprintable(place)} holds no images.")
             found += inside
         else:
             found.append(place)
@@ -72,9 +72,9 @@ def read_images(files: Sequence[Path], image_size: tuple[int, int]) -> Tensor:
                 raise UserError("there is no such file")
             return _decoded(file, image_size)
         except UserError as error:
-            raise UserError(f"The image {printable(file)} cannot be read: {error}.") from error
+            raise UserError(f"The image {replace_unprintable(file)} cannot be read: {error}.") from error
 
-    return torch.from_numpy(np.stack(list(in_parallel(read, files))))
+    return torch.from_numpy(np.stack(list(map_in_parallel(read, files))))
 
 
 def _decoded(file: Path, image_size: tuple[int, int]) -> np.ndarray:
@@ -107,13 +107,13 @@ def predict_files(
     images = read_images(files, classifier.image_size)
     target = pick_device(device)
     classifier.model.to(target)
-    with frozen(classifier.model), torch.no_grad():
+    with freeze_temporarily(classifier.model), torch.no_grad():
         for file, pixels in zip(files, images, strict=True):
             image = to_float(pixels.to(target))
             probabilities = classifier.predict(image[None], make_generator(seed, "predict", 0, target))[0]
             order = probabilities.argsort(descending=True).tolist()
             yield Prediction(
-                image=printable(file),
+                image=replace_unprintable(file),
                 label=classifier.classes[order[0]],
                 confidence=float(probabilities[order[0]]),
                 top={classifier.classes[index]: float(probabilities[index]) for index in order[:top]},

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from dign.core.errors import UserError, reason_of
+from dign.core.errors import UserError, summarize_error
 from dign.core.files import parse_json, read_limited, write_text
 from dign.training.trackers import Tracker
 
@@ -109,7 +109,7 @@ class TrainingLogger:
             do(self._tracker)
         except Exception as error:
             self._tracker = None
-            self.say(f"The tracker failed ({reason_of(error)}): metrics.jsonl goes on alone.")
+            self.say(f"The tracker failed ({summarize_error(error)}): metrics.jsonl goes on alone.")
 
 
 class NullLogger(TrainingLogger):

@@ -14,19 +14,19 @@ import torch
 from torch import Tensor, nn
 
 from dign.augment.train_transforms import alternating_flips, shrunk
-from dign.core.errors import UserError, to_type
+from dign.core.errors import UserError, quote_path
 from dign.core.files import read_json, write_json
 from dign.core.pixels import to_float
 from dign.core.provenance import now
-from dign.core.seeds import derive_seed, global_generators_kept, make_generator, seed_global_generators
+from dign.core.seeds import derive_seed, make_generator, preserve_global_generators, seed_global_generators
 from dign.data.dataset import DataSet
 from dign.methods.base import Method
 from dign.models import whiten
 from dign.models.winograd import use_winograd
-from dign.parallel.batch_norm import Statistics, synchronize
-from dign.parallel.devices import check_compiler, where_it_runs
+from dign.parallel.batch_norm import RunningStatistics, synchronize_batch_norm
+from dign.parallel.devices import check_compiler, describe_device
 from dign.parallel.fabric import make_fabric
-from dign.parallel.launching import torchrun_job
+from dign.parallel.launching import torchrun_job_id
 from dign.parallel.team import Team
 from dign.runs.checkpoints import load_state, load_weights, save_state, save_weights
 from dign.runs.config import RunConfig
@@ -61,19 +61,22 @@ def train(config: RunConfig, out: Path | str, *, quiet: bool = False) -> Run:
     Where torchrun starts its processes again because one has died, they go on with the run that they had begun.
     """
     fabric = make_fabric(config.device, config.precision, config.devices, config.nodes)
-    team = Team.of(fabric)
+    team = Team.from_fabric(fabric)
     with team.all_or_none():  # what can be wrong is tried before anything is written
-        begun = begun_by(torchrun_job(), config, out)
-        if team.leads and not begun:
+        begun = begun_by(torchrun_job_id(), config, out)
+        if team.is_rank_zero and not begun:
             check_free(out)
         if config.compile:
             check_compiler(fabric.device)
         data, start = prepared(config, team)
     if team.gather(begun)[0]:  # a job has another name on every machine; the run knows that of the first process
         return resume(out, quiet=quiet)
-    with team.first_holds(locked(out)), team.report_dead_peer(f"go on with `dign train --resume {to_type(out)}`"):
+    with (
+        team.enter_on_rank_zero(locked(out)),
+        team.report_dead_peer(f"go on with `dign train --resume {quote_path(out)}`"),
+    ):
         with team.all_or_none():
-            if team.leads:
+            if team.is_rank_zero:
                 create(config, out, data, start, team)
         return _Training(load_run(out), data, fabric, team, start).fit(quiet=quiet)
 
@@ -89,7 +92,7 @@ def resume(path: Path | str, *, quiet: bool = False, devices: int | None = None,
         return run
     config = replace(run.config, devices=devices or run.config.devices, nodes=nodes or run.config.nodes)
     fabric = make_fabric(config.device, config.precision, config.devices, config.nodes)
-    team = Team.of(fabric)
+    team = Team.from_fabric(fabric)
     with team.all_or_none():
         if config.compile:
             check_compiler(fabric.device)
@@ -102,7 +105,10 @@ def resume(path: Path | str, *, quiet: bool = False, devices: int | None = None,
                 f"{path} began with {run.info.get('training_images')} training images, but {config.data} now has "
                 f"{len(data.train)}: put the data back as it was, or start a new run."
             )
-    with team.first_holds(locked(path)), team.report_dead_peer(f"go on with `dign train --resume {to_type(path)}`"):
+    with (
+        team.enter_on_rank_zero(locked(path)),
+        team.report_dead_peer(f"go on with `dign train --resume {quote_path(path)}`"),
+    ):
         run = load_run(path)  # another process may have held it, and finished it
         return run if run.finished else _Training(run, data, fabric, team).fit(quiet=quiet)
 
@@ -127,7 +133,7 @@ class _Training:
         config = self.config
         self.model = self._initial_model(start)
         if config.sync_batch_norm:
-            synchronize(self.model, self.team)
+            synchronize_batch_norm(self.model, self.team)
         self.frozen_norms = freeze(self.model, config.freeze)
         if config.channels_last:
             self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -143,7 +149,7 @@ class _Training:
         # A graph for each shape: a run has few, and one for any shape would be slower.
         forward: Any = torch.compile(self.model, dynamic=False) if config.compile else self.model
         self.wrapped, self.optimizer = self.fabric.setup(forward, optimizer)
-        self.statistics = Statistics(self.model, self.team)
+        self.statistics = RunningStatistics(self.model, self.team)
         self.images = self.data.train.images.to(self.device)
         self.labels = self.data.train.labels.to(self.device)
 
@@ -174,7 +180,7 @@ class _Training:
             logger = self._monitor(first, quiet)
         saved = self.clock = time.monotonic()
         self._train_mode()
-        with logger, interruptible() as interrupted, global_generators_kept(self.device):
+        with logger, interruptible() as interrupted, preserve_global_generators(self.device):
             for note in (*self.run.info.get("notes", ()), *self._moved()):
                 logger.say(note)
             for step in range(first, self.total):
@@ -193,13 +199,13 @@ class _Training:
                 if stopping and done < self.total:
                     raise Interrupted(f"Stopped after step {done} of {self.total}.")
         with self.team.all_or_none():
-            if self.team.leads:
+            if self.team.is_rank_zero:
                 self._finish()
         return load_run(self.run.path)
 
     def _moved(self) -> list[str]:
         """What differs from where the run began, if it goes on elsewhere."""
-        before, here = self.run.info.get("machine", {}), where_it_runs(self.config.precision, self.device)
+        before, here = self.run.info.get("machine", {}), describe_device(self.config.precision, self.device)
         return [
             f"This run began with {name} {before[name]} and goes on with {value}: "
             "its weights will not be those of an undisturbed run."
@@ -208,7 +214,7 @@ class _Training:
         ]
 
     def _monitor(self, first: int, quiet: bool) -> TrainingLogger:
-        if not self.team.leads:
+        if not self.team.is_rank_zero:
             return NullLogger()
         return TrainingLogger(
             self.run.path,
@@ -233,7 +239,7 @@ class _Training:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         x, y = self._batch(step)
-        own = derive_seed(self.config.seed, "model", step * self.team.count + self.team.rank)
+        own = derive_seed(self.config.seed, "model", step * self.team.world_size + self.team.rank)
         seed_global_generators(own, self.device)  # for what the model itself draws, as dropout does
         method = self.method.at(step / self.total)
         generator = self.team.generator(self.config.seed, "method", step, self.device)
@@ -241,7 +247,7 @@ class _Training:
         self.fabric.backward(outcome.loss)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        self.statistics.share()
+        self.statistics.average()
         means = self.team.mean({"": outcome.loss.detach(), **outcome.terms})
         self.pending.append(Step(step, means.pop(""), means))
 
@@ -307,7 +313,7 @@ class _Training:
         self._train_mode()
         with self.team.all_or_none():
             logger.validated(done, epoch, scores)
-            if self.team.leads and self.config.keep == "best" and scores["accuracy"] > self._best_accuracy():
+            if self.team.is_rank_zero and self.config.keep == "best" and scores["accuracy"] > self._best_accuracy():
                 save_weights(self.run.path / "best.safetensors", self.model)
                 write_json(self.run.path / "best.json", {"step": done, "epoch": epoch, **scores})
         logger.restart_clock()
@@ -325,7 +331,7 @@ class _Training:
     def _save_checkpoint(self, done: int) -> None:
         with self.team.all_or_none():
             self._check_finite()
-            if self.team.leads:
+            if self.team.is_rank_zero:
                 pending, seconds = stacked(self.pending), self._seconds()
                 save_state(self.run.checkpoint, self.model, self.optimizer, pending, step=done, seconds=seconds)
 

@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 from dign.augment.train_transforms import TrainTransforms, shrunk_size
-from dign.core.errors import UserError, reason_of
+from dign.core.errors import UserError, summarize_error
 from dign.data.dataset import DataSet
 from dign.models import build, channel_statistics
-from dign.parallel.batch_norm import synchronize
-from dign.parallel.devices import where_it_runs
-from dign.parallel.launching import torchrun_job
+from dign.parallel.batch_norm import synchronize_batch_norm
+from dign.parallel.devices import describe_device
+from dign.parallel.launching import torchrun_job_id
 from dign.parallel.team import Team
 from dign.runs.config import RunConfig
 from dign.runs.folder import create_run, load_data, method_of
@@ -35,13 +35,13 @@ def prepared(config: RunConfig, team: Team) -> tuple[DataSet, Start | None]:
         model = build(config.model, classes=len(data.classes), image_size=data.image_size)
     if config.small_first:
         _check_takes_small(model, config, data.image_size)
-    images = batch_size_of(config, data) // team.count
+    images = batch_size_of(config, data) // team.world_size
     if first.together and first.cost.backward - first.cost.input_only > 1:
         images = max(images, 2)  # several views of an image pass together, and batch norm is content with two
     _check_takes(model, config, data, images)
     freeze(model, config.freeze)
     if config.sync_batch_norm:
-        synchronize(model, team)
+        synchronize_batch_norm(model, team)
     return data, starting_weights(config, model)
 
 
@@ -57,7 +57,7 @@ def _check_takes(model: nn.Module, config: RunConfig, data: DataSet, images: int
             size = "x".join(map(str, data.image_size))
             raise UserError(
                 f"{config.model} cannot be trained with {images} image{'s' if images > 1 else ''} of {size} at once "
-                f"({reason_of(error).rstrip('.')}): choose another --size, --batch-size or --model."
+                f"({summarize_error(error).rstrip('.')}): choose another --size, --batch-size or --model."
             ) from error
 
 
@@ -77,7 +77,7 @@ def _check_takes_small(model: nn.Module, config: RunConfig, image_size: tuple[in
     try:
         _pass(model, 2, small)
     except ERRORS_OF_A_MODEL as error:
-        reason = reason_of(error)
+        reason = summarize_error(error)
         raise UserError(
             f"{config.model} takes no smaller images than {size} ({reason}): leave small_first out."
         ) from error
@@ -87,13 +87,13 @@ def create(config: RunConfig, out: Path | str, data: DataSet, start: Start | Non
     """Make the run's folder."""
     mean, std = (start and start.normalization) or channel_statistics(data.train.images)
     facts: dict[str, Any] = {"init": {"sha256": start.digest, "fresh": start.fresh}} if start else {}
-    if team.count > 1:
-        facts["processes"] = team.count
-    if torchrun_job():
-        facts["job"] = torchrun_job()
+    if team.world_size > 1:
+        facts["processes"] = team.world_size
+    if torchrun_job_id():
+        facts["job"] = torchrun_job_id()
     notes = [*advice(data, config.epochs * steps_per_epoch(config, data), from_nothing=start is None), *_about(start)]
     assert team.device is not None  # it was gathered to train
-    create_run(out, config, data, mean, std, where_it_runs(config.precision, team.device), notes=notes, **facts)
+    create_run(out, config, data, mean, std, describe_device(config.precision, team.device), notes=notes, **facts)
 
 
 def make_transforms(config: RunConfig) -> TrainTransforms:

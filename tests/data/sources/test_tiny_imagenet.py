@@ -7,7 +7,7 @@ import torch
 from PIL import Image
 
 from dign.core.errors import UserError
-from dign.core.progress import quiet
+from dign.core.progress import ignore_progress
 from dign.data.cache import open_store
 from dign.data.sources.tiny_imagenet import TinyImageNet
 
@@ -47,8 +47,8 @@ def layout(tmp_path):
 
 
 def test_labels_follow_the_sorted_ids_and_names_the_words(tmp_path, layout):
-    TINY.fetch(tmp_path / "root", quiet, layout)
-    found = TINY.read(tmp_path / "root", None, quiet)
+    TINY.fetch(tmp_path / "root", ignore_progress, layout)
+    found = TINY.read(tmp_path / "root", None, ignore_progress)
     assert found.classes == ("goldfish", "Egyptian cat", "lemon")
     assert open_store(tmp_path / "root" / "tiny-imagenet").info["wnids"] == sorted(WNIDS)
     assert found.train.labels.tolist() == [0] * 5 + [1] * 4 + [2] * 6
@@ -62,8 +62,8 @@ def test_labels_follow_the_sorted_ids_and_names_the_words(tmp_path, layout):
 
 
 def test_a_gray_jpeg_gets_three_equal_channels(tmp_path, layout):
-    TINY.fetch(tmp_path / "root", quiet, layout)
-    first_lemon = TINY.read(tmp_path / "root", None, quiet).train.images[9]
+    TINY.fetch(tmp_path / "root", ignore_progress, layout)
+    first_lemon = TINY.read(tmp_path / "root", None, ignore_progress).train.images[9]
     assert torch.equal(first_lemon[0], first_lemon[2])
 
 
@@ -78,7 +78,7 @@ def test_folder_tar_and_zip_give_the_same(tmp_path, layout, tar_folder):
     ]
     arrays = []
     for number, origin in enumerate(origins):
-        TINY.fetch(tmp_path / str(number), quiet, origin)
+        TINY.fetch(tmp_path / str(number), ignore_progress, origin)
         arrays.append(open_store(tmp_path / str(number) / "tiny-imagenet").info["arrays"])
     assert arrays[0] == arrays[1] == arrays[2]
 
@@ -86,7 +86,7 @@ def test_folder_tar_and_zip_give_the_same(tmp_path, layout, tar_folder):
 def test_an_archive_in_the_cache_folder_is_picked_up(tmp_path, layout, tar_folder):
     (tmp_path / "root").mkdir()
     tar_folder(tmp_path / "root" / "tiny-imagenet-200-part.tar.gz", layout)
-    assert len(TINY.read(tmp_path / "root", None, quiet).train) == 15
+    assert len(TINY.read(tmp_path / "root", None, ignore_progress).train) == 15
 
 
 def test_everything_that_is_missing_or_wrong_is_named(tmp_path, layout):
@@ -112,7 +112,7 @@ def test_everything_that_is_missing_or_wrong_is_named(tmp_path, layout):
         else:
             file.write_bytes(content if isinstance(content, bytes) else content.encode())
         with pytest.raises(UserError, match=sentence):
-            TINY.fetch(tmp_path / "root", quiet, layout)
+            TINY.fetch(tmp_path / "root", ignore_progress, layout)
         file.write_bytes(good)
         assert [path.name for path in (tmp_path / "root").iterdir()] == [".tiny-imagenet.lock"]
 
@@ -120,10 +120,14 @@ def test_everything_that_is_missing_or_wrong_is_named(tmp_path, layout):
 def test_an_image_of_another_size_is_named(tmp_path, layout):
     Image.fromarray(np.zeros((32, 64, 3), np.uint8)).save(layout / "val" / "images" / "val_3.JPEG")
     with pytest.raises(UserError, match=r"val_3\.JPEG cannot be read \(it is 32x64, not 64x64\)"):
-        TINY.fetch(tmp_path / "root", quiet, layout)
+        TINY.fetch(tmp_path / "root", ignore_progress, layout)
 
 
 def test_two_classes_of_the_same_word_are_told_apart(tmp_path, layout):
     (layout / "words.txt").write_text("n01443537\tcrane, bird\nn02124075\tcrane, machine\nn07749582\tlemon\n")
-    TINY.fetch(tmp_path / "root", quiet, layout)
-    assert TINY.read(tmp_path / "root", None, quiet).classes == ("crane (n01443537)", "crane (n02124075)", "lemon")
+    TINY.fetch(tmp_path / "root", ignore_progress, layout)
+    assert TINY.read(tmp_path / "root", None, ignore_progress).classes == (
+        "crane (n01443537)",
+        "crane (n02124075)",
+        "lemon",
+    )

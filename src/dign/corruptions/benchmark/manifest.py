@@ -71,7 +71,7 @@ def part_name(layout: str, corruption: str, severity: int | None = None) -> str:
     return f"{corruption}.npy" if layout == NPY else f"{corruption}/{severity}"
 
 
-def digest(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """The SHA-256 of a file, or of the names and contents of all files in a folder, in the order of their names."""
     total = hashlib.sha256()
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
@@ -89,5 +89,5 @@ def check_parts(folder: Path, manifest: dict[str, Any]) -> None:
     for part, entry in manifest["parts"].items():
         if not (folder / part).exists():
             raise UserError(f"{folder / part} is missing, though {FILE} lists it: run `dign corrupt` again to mend it.")
-        if digest(folder / part) != entry["sha256"]:
+        if hash_file(folder / part) != entry["sha256"]:
             raise UserError(f"{folder / part} is not what {FILE} says it is: run `dign corrupt` again to mend it.")

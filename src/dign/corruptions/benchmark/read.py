@@ -121,19 +121,19 @@ def open_benchmark(
     return benchmark
 
 
-def names_in(folder: Path | str) -> tuple[str, ...]:
+def find_names(folder: Path | str) -> tuple[str, ...]:
     """The corruptions that `open_benchmark` reads from a folder by default."""
     manifest, layout = _kind_of(Path(folder))
     return _chosen_names(Path(folder), layout, manifest, None)
 
 
-def severities_in(folder: Path | str) -> tuple[int, ...]:
+def find_severities(folder: Path | str) -> tuple[int, ...]:
     """The severities that `open_benchmark` reads from a folder by default."""
     manifest, _ = _kind_of(Path(folder))
     return _stored_severities(manifest)
 
 
-def check_holds(folder: Path | str, names: Iterable[str] | None, severities: Sequence[int]) -> None:
+def check_contains(folder: Path | str, names: Iterable[str] | None, severities: Sequence[int]) -> None:
     """Whether a folder has these corruptions (None: all that it should have) at these severities; opens no images."""
     folder = Path(folder)
     manifest, layout = _kind_of(folder)
@@ -298,9 +298,9 @@ class _Files:
         return len(self.paths)
 
     def __getitem__(self, part: slice) -> Tensor:
-        from dign.data.decoding import in_parallel
+        from dign.data.decoding import map_in_parallel
 
-        images = list(in_parallel(_decoded, self.paths[part]))
+        images = list(map_in_parallel(_decoded, self.paths[part]))
         if len({image.shape for image in images}) > 1:
             raise UserError(f"The images in {self.paths[0].parents[1]} are not all of one size.")
         return torch.from_numpy(np.stack(images)) if images else torch.empty((0, 3, 0, 0), dtype=torch.uint8)

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from dign.core.errors import UserError, unknown_name
-from dign.core.files import replacing
-from dign.core.locks import alone_in
+from dign.core.files import replace_file
+from dign.core.locks import lock_folder
 from dign.core.version import __version__
 from dign.corruptions import NAMES, SEVERITIES, corrupt, profile_for
 from dign.corruptions.benchmark.manifest import (
@@ -28,7 +28,7 @@ from dign.corruptions.benchmark.manifest import (
     LABELS,
     NPY,
     SCHEMA,
-    digest,
+    hash_file,
     part_name,
     read_manifest,
     write_manifest,
@@ -96,7 +96,7 @@ def write_benchmark(
         progress(done, total)
 
     # Two writers would take each other's unfinished files away.
-    with alone_in(folder, "writing to"), _pool(workers) as pool:
+    with lock_folder(folder, "writing to"), _pool(workers) as pool:
         manifest = _begin(folder, job, data, chosen)
         if layout == NPY:
             _write_labels(folder, job, manifest)
@@ -182,7 +182,7 @@ def _digest_of_images(job: _Job) -> str:
 
 
 def _is_sound(path: Path, entry: dict[str, str]) -> bool:
-    return path.exists() and digest(path) == entry["sha256"]
+    return path.exists() and hash_file(path) == entry["sha256"]
 
 
 @contextmanager
@@ -220,9 +220,9 @@ def _corrupted(job: _Job, name: str, severity: int, pool: ThreadPoolExecutor) ->
 
 def _write_labels(folder: Path, job: _Job, manifest: dict[str, Any]) -> None:
     labels = job.labels.to("cpu", torch.int64).numpy()
-    with replacing(folder / LABELS) as partial, open(partial, "wb") as file:
+    with replace_file(folder / LABELS) as partial, open(partial, "wb") as file:
         np.save(file, np.tile(labels, len(job.severities)))
-    _record(folder, manifest, LABELS, digest(folder / LABELS))
+    _record(folder, manifest, LABELS, hash_file(folder / LABELS))
 
 
 def _write_array(
@@ -242,7 +242,7 @@ def _write_array(
         checksum.update(data)
         file.write(data)
 
-    with replacing(folder / part) as partial, open(partial, "wb") as file:
+    with replace_file(folder / part) as partial, open(partial, "wb") as file:
         write(file, _npy_header((len(job.severities) * len(job.images), *job.images.shape[-2:], 3)))
         for severity in job.severities:
             for batch in _corrupted(job, name, severity, pool):
@@ -279,7 +279,7 @@ def _write_folders(
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
-        _record(folder, manifest, part, digest(folder / part))
+        _record(folder, manifest, part, hash_file(folder / part))
 
 
 def _write_pictures(

@@ -11,7 +11,7 @@ from torch import Tensor
 from dign.core.errors import UserError
 from dign.core.pixels import to_uint8
 from dign.data.dataset import DataSet, Split
-from dign.data.splits import cut
+from dign.data.splits import cut_split
 
 TEST_FRACTION = 0.2
 
@@ -43,12 +43,12 @@ def from_arrays(
         raise UserError(f"{name}: give test_images and test_labels together.")
     train = _split(name, "images", images, labels)
     if test_images is None:
-        train, test = cut(train, TEST_FRACTION, seed=0, purpose="test split")
+        train, test = cut_split(train, TEST_FRACTION, seed=0, purpose="test split")
     else:
         test = _split(name, "test_images", test_images, test_labels)
     if train.images.shape[1:] != test.images.shape[1:]:
         raise UserError(f"{name}: images and test_images must have the same height and width.")
-    train, held_out = cut(train, validation, validation_seed, "validation split")
+    train, held_out = cut_split(train, validation, validation_seed, "validation split")
     return DataSet(name, tuple(map(str, classes)), train, held_out, test)
 
 

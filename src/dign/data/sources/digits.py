@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from dign.core.errors import UserError
-from dign.core.progress import Report
-from dign.data.cache import digest
-from dign.data.dataset import Check, Official, Split
+from dign.core.progress import ProgressCallback
+from dign.data.cache import hash_array
+from dign.data.dataset import Check, OfficialSplits, Split
 from dign.data.decoding import resize
-from dign.data.splits import cut
+from dign.data.splits import cut_split
 
 DEFAULT_SIZE = 16
 TEST_FRACTION = 0.2
@@ -28,24 +28,24 @@ class Digits:
     They have no official split: a fifth of every class, drawn once and for all, is the test split.
     """
 
-    def read(self, root: Path, size: int | None, report: Report) -> Official:
+    def read(self, root: Path, size: int | None, report: ProgressCallback) -> OfficialSplits:
         images, labels = _load()
         pixels = np.stack(list(resize(255 - images, size or DEFAULT_SIZE)))
         everything = Split(torch.from_numpy(pixels), torch.from_numpy(labels))
-        train, test = cut(everything, TEST_FRACTION, seed=0, purpose="digits test split")
-        return Official(tuple("0123456789"), train, test, location="scikit-learn (embedded)")
+        train, test = cut_split(everything, TEST_FRACTION, seed=0, purpose="digits test split")
+        return OfficialSplits(tuple("0123456789"), train, test, location="scikit-learn (embedded)")
 
-    def fetch(self, root: Path, report: Report, origin: Path | None = None) -> str:
+    def fetch(self, root: Path, report: ProgressCallback, origin: Path | None = None) -> str:
         if origin is not None:
             raise UserError("digits comes with scikit-learn and from nowhere else: leave --from out.")
         return "digits ships with scikit-learn: there is nothing to fetch."
 
-    def verify(self, root: Path, report: Report) -> list[Check]:
+    def verify(self, root: Path, report: ProgressCallback) -> list[Check]:
         images, labels = _load()
         against = "the SHA-256 known to dign"
         return [
-            Check("images", digest(images[:, 0]) == IMAGES_SHA256, against),
-            Check("labels", digest(labels.astype(np.uint8)) == LABELS_SHA256, against),
+            Check("images", hash_array(images[:, 0]) == IMAGES_SHA256, against),
+            Check("labels", hash_array(labels.astype(np.uint8)) == LABELS_SHA256, against),
         ]
 
 

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import torch
 
-from dign.core.errors import UserError, to_type
-from dign.core.progress import Report
-from dign.data.bulk_decoding import Picture, each, write_pictures
-from dign.data.cache import clear_disk_errors, new_store, open_store
+from dign.core.errors import UserError, quote_path
+from dign.core.progress import ProgressCallback
+from dign.data.bulk_decoding import Picture, map_pictures, write_pictures
+from dign.data.cache import create_store, explain_disk_errors, open_store
 from dign.data.cache_lock import locked
-from dign.data.cached_source import remove_others
-from dign.data.dataset import Check, Official
-from dign.data.decoding import common_size, printable, upright_size
+from dign.data.cached_source import remove_other_stores
+from dign.data.dataset import Check, OfficialSplits
+from dign.data.decoding import find_common_size, read_upright_size, replace_unprintable
 from dign.data.names import FOLDER_PREFIX
-from dign.data.splits import stratified
+from dign.data.splits import split_stratified
 
 EXTENSIONS = tuple(
     f".{name}"
@@ -51,48 +51,50 @@ class Folder:
 
     path: str
 
-    def read(self, root: Path, size: int | None, report: Report) -> Official:
+    def read(self, root: Path, size: int | None, report: ProgressCallback) -> OfficialSplits:
         folder = self._folder()
-        layout = scan(folder)
+        layout = scan_folder(folder)
         prefix = f"{self._prefix(folder)}-{f'{size}px' if size else 'native'}"
         target = root / f"{prefix}-{fingerprint(folder, layout)}"
         store = open_store(target)
         if store is None:
-            with clear_disk_errors(root), locked(root / prefix, report):
+            with explain_disk_errors(root), locked(root / prefix, report):
                 if open_store(target) is None:
                     _build(folder, layout, size, target, report)
-                    remove_others(target, f"{prefix}-")
+                    remove_other_stores(target, f"{prefix}-")
             store = open_store(target)
         return store.official()
 
-    def fetch(self, root: Path, report: Report, origin: Path | None = None) -> str:
+    def fetch(self, root: Path, report: ProgressCallback, origin: Path | None = None) -> str:
         if origin is not None:
             raise UserError("A folder of images is used where it is: leave --from out.")
         folder = self._folder()
-        scan(folder)
+        scan_folder(folder)
         for path in root.glob(f"{self._prefix(folder)}-*"):
             if not _is_sound(path, report):
                 shutil.rmtree(path)
         return f"{folder} needs no fetching: its images are decoded into {root} when they are first used."
 
-    def verify(self, root: Path, report: Report) -> list[Check]:
+    def verify(self, root: Path, report: ProgressCallback) -> list[Check]:
         """The checksums of everything that was decoded from this folder."""
         folder = self._folder()
-        current = fingerprint(folder, scan(folder))
+        current = fingerprint(folder, scan_folder(folder))
         checks = []
         for path in sorted(root.glob(f"{self._prefix(folder)}-*-{current}")):
             store = open_store(path)
             for check in store.verify(report) if store else ():
                 checks.append(Check(f"{check.what} ({path.name})", check.good, check.against))
         if not checks:
-            name = to_type(f"folder:{self.path}")
+            name = quote_path(f"folder:{self.path}")
             raise UserError(f"Nothing of {folder} as it is now was decoded yet: run `dign data show {name}`.")
         return checks
 
     def _folder(self) -> Path:
         folder = Path(self.path).expanduser()
         if not self.path or not folder.is_dir():
-            raise UserError(f"There is no folder '{printable(self.path)}': give an existing one after 'folder:'.")
+            raise UserError(
+                f"There is no folder '{replace_unprintable(self.path)}': give an existing one after 'folder:'."
+            )
         return folder.resolve()
 
     def _prefix(self, folder: Path) -> str:
@@ -101,7 +103,7 @@ class Folder:
         return f"folder-{readable}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]}"
 
 
-def _is_sound(path: Path, report: Report) -> bool:
+def _is_sound(path: Path, report: ProgressCallback) -> bool:
     try:
         store = open_store(path)
         return store is not None and all(check.good for check in store.verify(report))
@@ -109,7 +111,7 @@ def _is_sound(path: Path, report: Report) -> bool:
         return False
 
 
-def scan(folder: Path) -> Layout:
+def scan_folder(folder: Path) -> Layout:
     """Find the splits, the classes and the image files, without opening any of them."""
     if not _has_splits(folder):
         classes = _classes(folder)
@@ -143,7 +145,7 @@ def _state(file: Path) -> os.stat_result:
         return os.stat(file)
     except OSError as error:
         raise UserError(
-            f"The image {printable(file)} cannot be read ({error.strerror}): mend it or remove it."
+            f"The image {replace_unprintable(file)} cannot be read ({error.strerror}): mend it or remove it."
         ) from error
 
 
@@ -171,28 +173,30 @@ def _is_class(entry: os.DirEntry) -> bool:
 def _pictures(place: Path, folder: Path, classes: Sequence[str]) -> list[Picture]:
     strange = sorted({entry.name for entry in os.scandir(place) if _is_class(entry)} - set(classes))
     if strange:
-        raise UserError(f"{place / printable(strange[0])} is a class that the training images do not have.")
+        raise UserError(f"{place / replace_unprintable(strange[0])} is a class that the training images do not have.")
     found = []
     for label, name in enumerate(classes):
         if not (place / name).is_dir():
             continue  # a test split need not hold every class
-        members = [Picture(str(path), path, label) for path in pictures_in(place / name)]
+        members = [Picture(str(path), path, label) for path in find_pictures(place / name)]
         if not members:
-            raise UserError(f"The class folder {place / printable(name)} holds no images: fill it or remove it.")
+            raise UserError(
+                f"The class folder {place / replace_unprintable(name)} holds no images: fill it or remove it."
+            )
         found += members
     if not found:
         raise UserError(f"{place} holds no images.")
     return found
 
 
-def pictures_in(place: Path) -> Iterator[Path]:
+def find_pictures(place: Path) -> Iterator[Path]:
     """The image files in a folder and below it, without hidden ones, in the order of their names."""
     for parent, folders, files in os.walk(place):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             extension = os.path.splitext(name)[1].lower()
             if extension in FOREIGN and not name.startswith("."):
-                what = printable(Path(parent, name))
+                what = replace_unprintable(Path(parent, name))
                 raise UserError(f"{what} cannot be decoded: convert {extension} files to JPEG, or move them elsewhere.")
             if extension in EXTENSIONS and not name.startswith("."):
                 yield Path(parent, name)
@@ -200,25 +204,25 @@ def pictures_in(place: Path) -> Iterator[Path]:
 
 def _divide(pictures: list[Picture]) -> dict[str, list[Picture]]:
     labels = torch.tensor([picture.label for picture in pictures])
-    kept, cut = stratified(labels, TEST_FRACTION, seed=0, purpose="test split")
+    kept, cut = split_stratified(labels, TEST_FRACTION, seed=0, purpose="test split")
     return {"train": [pictures[index] for index in kept], "test": [pictures[index] for index in cut]}
 
 
-def _build(folder: Path, layout: Layout, size: int | None, target: Path, report: Report) -> None:
+def _build(folder: Path, layout: Layout, size: int | None, target: Path, report: ProgressCallback) -> None:
     image_size = (size, size) if size else _one_size(folder, layout, report)
-    classes = map(printable, layout.classes)
-    with new_store(target, name=f"folder:{folder}", classes=classes, origin=printable(folder)) as writer:
+    classes = map(replace_unprintable, layout.classes)
+    with create_store(target, name=f"folder:{folder}", classes=classes, origin=replace_unprintable(folder)) as writer:
         write_pictures(writer, layout.splits, image_size, size, report)
 
 
-def _one_size(folder: Path, layout: Layout, report: Report) -> tuple[int, int]:
+def _one_size(folder: Path, layout: Layout, report: ProgressCallback) -> tuple[int, int]:
     """The size that all images have, read from their headers."""
     pictures = [picture for split in layout.splits.values() for picture in split]
     sizes = []
-    for size in each(lambda picture: upright_size(picture.file), pictures):
+    for size in map_pictures(lambda picture: read_upright_size(picture.file), pictures):
         sizes.append(size)
         report("Looking at image sizes", len(sizes), len(pictures))
-    common = common_size(sizes)
+    common = find_common_size(sizes)
     if common is None:
         low, high = min(sizes), max(sizes)
         raise UserError(

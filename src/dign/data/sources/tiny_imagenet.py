@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from dign.core.errors import UserError
-from dign.core.progress import Report
+from dign.core.progress import ProgressCallback
 from dign.data.archives import is_archive, read_members
 from dign.data.bulk_decoding import Picture, write_pictures
-from dign.data.cache import new_store
-from dign.data.cached_source import StoredSource
-from dign.data.decoding import printable
+from dign.data.cache import create_store
+from dign.data.cached_source import CachedSource
+from dign.data.decoding import replace_unprintable
 from dign.data.download import Download, download_file
 
 FOLDER = "tiny-imagenet-200"
@@ -27,7 +27,7 @@ _LISTS = ("wnids.txt", "words.txt", "val/val_annotations.txt")
 
 
 @dataclass(frozen=True)
-class TinyImageNet(StoredSource):
+class TinyImageNet(CachedSource):
     """200 classes of 64x64 photographs. The official test images have no labels: the official validation images,
     as is usual, are the test split, and the validation split is cut from the training images.
 
@@ -43,7 +43,7 @@ class TinyImageNet(StoredSource):
     def candidates(self, root: Path) -> list[Path]:
         return [root / FOLDER, *(path for path in sorted(root.glob(f"{FOLDER}*")) if is_archive(path))]
 
-    def download(self, root: Path, target: Path, report: Report) -> str:
+    def download(self, root: Path, target: Path, report: ProgressCallback) -> str:
         try:
             with download_file(self.archive, root, report) as file:
                 self.build(file, target, report, self.archive.url)
@@ -51,7 +51,7 @@ class TinyImageNet(StoredSource):
             raise UserError(f"{error} Put {self.placing} into {root} by hand.") from error
         return self.archive.url
 
-    def build(self, origin: Path, target: Path, report: Report, taken_from: str) -> None:
+    def build(self, origin: Path, target: Path, report: ProgressCallback, taken_from: str) -> None:
         lists, pictures = _read_layout(origin, report)
         wnids = tuple(sorted(set(_lines(lists, "wnids.txt", origin))))
         if not wnids:
@@ -61,14 +61,14 @@ class TinyImageNet(StoredSource):
             "test": _validation(pictures, _lines(lists, "val/val_annotations.txt", origin), wnids, origin),
         }
         classes = _class_names(wnids, _lines(lists, "words.txt", origin))
-        with new_store(target, name=self.name, classes=classes, origin=taken_from, wnids=wnids) as writer:
+        with create_store(target, name=self.name, classes=classes, origin=taken_from, wnids=wnids) as writer:
             write_pictures(writer, splits, IMAGE_SIZE, None, report)
 
 
 Files = dict[str, "bytes | Path"]
 
 
-def _read_layout(origin: Path, report: Report) -> tuple[Mapping[str, bytes], Files]:
+def _read_layout(origin: Path, report: ProgressCallback) -> tuple[Mapping[str, bytes], Files]:
     """The lists and the pictures by their place in the layout: 'train/n01443537/images/n01443537_0.JPEG'."""
     lists: dict[str, bytes] = {}
     pictures: Files = {}
@@ -121,11 +121,11 @@ def _training(pictures: Files, wnids: tuple[str, ...], origin: Path) -> list[Pic
         if place.startswith("train/"):
             wnid = place.split("/")[1]
             if wnid not in label_of:
-                raise UserError(f"{origin}: train/{printable(wnid)} is none of the classes in wnids.txt.")
+                raise UserError(f"{origin}: train/{replace_unprintable(wnid)} is none of the classes in wnids.txt.")
             found[label_of[wnid]].append(Picture(f"{origin}/{place}", pictures[place], label_of[wnid]))
     for wnid, members in zip(wnids, found, strict=True):
         if not members:
-            raise UserError(f"{origin}: the class folder train/{printable(wnid)} holds no images.")
+            raise UserError(f"{origin}: the class folder train/{replace_unprintable(wnid)} holds no images.")
     return [picture for members in found for picture in members]
 
 
@@ -137,9 +137,11 @@ def _validation(pictures: Files, lines: list[str], wnids: tuple[str, ...], origi
         file, _, rest = line.partition("\t")
         wnid, place = rest.partition("\t")[0].strip(), f"val/images/{file}"
         if wnid not in label_of:
-            raise UserError(f"{origin}: val_annotations.txt gives {printable(file)} a class outside wnids.txt.")
+            raise UserError(
+                f"{origin}: val_annotations.txt gives {replace_unprintable(file)} a class outside wnids.txt."
+            )
         if place not in pictures:
-            raise UserError(f"{origin}: the image {printable(place)} of val_annotations.txt is missing.")
+            raise UserError(f"{origin}: the image {replace_unprintable(place)} of val_annotations.txt is missing.")
         found.append(Picture(f"{origin}/{place}", pictures[place], label_of[wnid]))
     if not found:
         raise UserError(f"{origin}: val_annotations.txt names no images.")
@@ -149,6 +151,6 @@ def _validation(pictures: Files, lines: list[str], wnids: tuple[str, ...], origi
 def _class_names(wnids: tuple[str, ...], lines: list[str]) -> list[str]:
     """The first word for each class, with its id where two classes would be called the same."""
     words = {wnid: rest.strip() for wnid, _, rest in (line.partition("\t") for line in lines)}
-    short = [printable(words.get(wnid, wnid).split(",")[0]) for wnid in wnids]
+    short = [replace_unprintable(words.get(wnid, wnid).split(",")[0]) for wnid in wnids]
     uses = Counter(short)
     return [name if uses[name] == 1 else f"{name} ({wnid})" for name, wnid in zip(short, wnids, strict=True)]

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dign.core.allocator import reuse_memory
-from dign.core.errors import UserError, reason_of
+from dign.core.errors import UserError, summarize_error
 from dign.grid.engines import call_as_a_job, died
 from dign.grid.job import FAILED, INTERRUPTED, Job, Outcome, perform
 
@@ -108,6 +108,6 @@ def _connect(address: str | None) -> Any:
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", **options)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-        reason = reason_of(error)
+        reason = summarize_error(error)
         raise UserError(f"No connection to the Ray cluster '{address}': {reason}") from error
     return ray
