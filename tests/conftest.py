@@ -6,8 +6,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # also for the commands that test
 
 import pytest
 import torch
+from hypothesis import settings
 
 torch.set_num_threads(1)
+settings.register_profile("dign", deadline=None)  # a busy machine is not a failure
+settings.load_profile("dign")
 
 
 @pytest.fixture(autouse=True)
