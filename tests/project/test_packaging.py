@@ -45,6 +45,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
     wanted = {path for path in (package / "dign").rglob("*") if path.is_file() and "__pycache__" not in path.parts}
     assert inside == {path.relative_to(package).as_posix() for path in wanted}
     data = {"dign/py.typed", "dign/corruptions/severities.json", "dign/report/html/page.css"}
+    data |= {"dign/report/html/charts.css", "dign/report/html/templates/page.html", "dign/app/templates/answer.html"}
     assert data <= inside
 
 

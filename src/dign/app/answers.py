@@ -1,4 +1,4 @@
-"""What the playground does, without its page: an image in; what each model sees of it, and says, out."""
+"""What the playground computes: for an image, what each model sees of it and predicts."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def open_players(places: Sequence[str | Path], device: str = "auto") -> list[Pla
 
 
 def _slots(titles: Sequence[str]) -> list[int]:
-    """Each method's own slot; a method that comes again, or is no known one, gets one that no known method has."""
+    """Each method's own slot; one that is repeated or unknown gets a slot that no known method has."""
     slots: list[int] = []
     spare = len(METHOD_ORDER)
     for title in titles:
@@ -86,7 +86,7 @@ def _slots(titles: Sequence[str]) -> list[int]:
 
 def _measured(folder: Path) -> tuple[Measured | None, str]:
     if not (folder / "config.toml").is_file():
-        return None, "A model that is not in a run folder has no results to draw calibration from."
+        return None, "This model is not in a run folder, so it has no results to draw calibration from."
     try:
         return load_measured(folder), ""
     except UserError as error:
@@ -134,10 +134,25 @@ def look(
     draw: int = 0,
     top: int = 5,
 ) -> list[View]:
-    """What each model says of an image file under a corruption, made at the model's own size as `dign evaluate` does.
+    """What each model predicts for an image file under a corruption.
 
-    severity: 1 to 5, or 0 for the clean image; profile: the severity table, None for the one that fits the size;
-    draw: seed of the corruption's randomness. Models of one image size see the same pixels.
+    The image is resized to the model's size and then corrupted, as in `dign evaluate`; models of one image size see the
+    same pixels.
+
+    Args:
+        players: The models.
+        file: An image file.
+        corruption: The name of a corruption.
+        severity: 1 to 5, or 0 for the clean image.
+        profile: The severity table; None for the one that fits the image size.
+        draw: Seed of the corruption's randomness.
+        top: How many classes to return, the most probable ones first.
+
+    Returns:
+        A view for each model, in the order of `players`.
+
+    Raises:
+        UserError: If the file cannot be read as an image.
     """
     seen: dict[tuple[int, int], Tensor] = {}
     views = []
@@ -162,7 +177,7 @@ def common_profile(players: Sequence[Player]) -> str | None:
 
 
 def _profile_measured(player: Player) -> str | None:
-    """What the results file says, if that is a profile: a benchmark made by others may not tell."""
+    """The profile in the results file; a benchmark from elsewhere may not name one."""
     named = player.measured.evaluation.get("profile") if player.measured else None
     return named if isinstance(named, str) and named in PROFILES else None
 
@@ -170,7 +185,7 @@ def _profile_measured(player: Player) -> str | None:
 def calibration_under(
     player: Player, corruption: str, severity: int, profile: str | None = None
 ) -> tuple[str, Calibration | None]:
-    """What the run measured under this condition, with its name; else None with a sentence that says how to get it."""
+    """The condition's name and what the run measured under it, or a sentence that says how to measure it and None."""
     if player.measured is None:
         return player.missing, None
     if severity == 0:

@@ -1,27 +1,20 @@
 """The playground's page: a Gradio app on this computer that asks nothing of any other.
 
-Gradio is imported only where the page is built: the cards are made and tested without it.
+Gradio is imported where the page is built: the command says how to install it before it is needed.
 """
-
-from __future__ import annotations
 
 import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from importlib import resources
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dign.app.answers import Examples, Player, View, calibration_under, look, true_class
+from dign.app.answers import Examples, Player
+from dign.app.cards import answer, note
 from dign.core.errors import UserError
 from dign.corruptions import NAMES, SEVERITIES, family_of
-from dign.evaluation.examples import png_base64
 from dign.report.analysis.quantities import corruption_title
-from dign.report.html.calibration_charts import reliability_diagram
-from dign.report.html.markup import Html, join, tag
-from dign.report.palette import color_of
 
 if TYPE_CHECKING:
     from gradio import Blocks
@@ -34,83 +27,7 @@ SANS = ("system-ui", "Segoe UI", "Roboto", "Helvetica Neue", "Liberation Sans", 
 MOST_BYTES = "64mb"
 
 
-def answer(
-    players: Sequence[Player],
-    examples: Examples,
-    file: str | None,
-    corruption: str,
-    severity: int,
-    draw: int,
-    profile: str | None = None,
-) -> Html:
-    """The right half of the page: what the models see and say. A mistake becomes its sentence on the page."""
-    if file is None:
-        return tag("p", "Drop in an image, or pick one of the examples.", class_="note")
-    try:
-        views = look(players, Path(file), corruption, severity, profile=profile, draw=draw)
-        truth = true_class(Path(file), examples)
-    except UserError as error:
-        return tag("p", _without_path(str(error), file), class_="note", role="alert")
-    condition = "clean" if severity == 0 else f"{corruption_title(corruption)}, severity {severity}"
-    cards = [
-        card(player, view, truth, *calibration_under(player, corruption, severity, profile))
-        for player, view in zip(players, views, strict=True)
-    ]
-    return join(_seen(views, condition, truth), tag("div", cards, class_="cards"))
-
-
-def _without_path(sentence: str, file: str) -> str:
-    """The name that the upload has on disk means nothing to a person."""
-    return sentence.replace(f" {file}", "")
-
-
-def _seen(views: Sequence[View], condition: str, truth: str | None) -> Html:
-    """One picture for each image size among the models."""
-    pictures = {tuple(view.image.shape): view.image for view in views}
-    figures = []
-    for (_, height, width), image in pictures.items():
-        source = f"data:image/png;base64,{png_base64(image)}"
-        about = f"What the models see: {condition}, {width} × {height} pixels"
-        figures.append(tag("figure", tag("img", src=source, alt=about), tag("figcaption", about)))
-    known = tag("p", "True class: ", tag("b", truth), class_="truth") if truth is not None else None
-    return tag("div", figures, known, class_="seen")
-
-
-def card(player: Player, view: View, truth: str | None, caption: str, calibration: Any) -> Html:
-    """One model: its most probable classes as bars, and the reliability diagram of this condition."""
-    label, confidence = view.top[0]
-    verdict = None if truth is None else tag("span", "right" if label == truth else "wrong", class_="verdict")
-    head = tag("h3", player.name, " ", tag("small", player.title))
-    said = tag("p", tag("b", label), f" {100 * confidence:.1f} % ", verdict, class_="said")
-    return tag("section", head, said, tag("ul", [_bar(*each, truth) for each in view.top], class_="bars"),
-               _calibration(player, caption, calibration), class_=f"model s{player.slot}")  # fmt: skip
-
-
-def _bar(label: str, probability: float, truth: str | None) -> Html:
-    filled = tag("i", class_="fill", style=f"width:{100 * probability:.1f}%")
-    name = tag("span", label, class_="true" if label == truth else None)
-    return tag("li", name, tag("span", filled, class_="track"), tag("span", f"{100 * probability:.1f} %"))
-
-
-def _calibration(player: Player, caption: str, calibration: Any) -> Html:
-    if calibration is None:
-        return tag("p", caption, class_="note")
-    scores = calibration.compute()
-    about = f"{caption}: accuracy {scores.accuracy:.1f} %, calibration error (ECE) {scores.ece:.1f} %"
-    diagram = reliability_diagram(f"Calibration of {player.name}, {about}", calibration, player.slot)
-    return tag("figure", diagram, tag("figcaption", f"Calibration on test images, {about}, {scores.count} images"))
-
-
-def stylesheet(players: Sequence[Player]) -> str:
-    """The page's own rules, the report's rules for charts, and the models' colors on light and on dark."""
-    own = resources.files("dign.app").joinpath("page.css").read_text(encoding="utf-8")
-    report = resources.files("dign.report.html").joinpath("page.css").read_text(encoding="utf-8")
-    charts = [line for line in report.splitlines() if line.startswith(".chart")]
-    colors = [f".s{p.slot}{{--c:{color_of(p.slot)}}}.dark .s{p.slot}{{--c:{color_of(p.slot, True)}}}" for p in players]
-    return "\n".join([own, *charts, *colors])
-
-
-def build_page(players: Sequence[Player], examples: Examples, profile: str | None = None) -> Blocks:
+def build_page(players: Sequence[Player], examples: Examples, profile: str | None = None) -> "Blocks":
     """The Gradio app; `serving` starts it with its style."""
     gradio = _gradio()
     pictures = [image.permute(1, 2, 0).contiguous().numpy() for image in examples.images]
@@ -120,15 +37,15 @@ def build_page(players: Sequence[Player], examples: Examples, profile: str | Non
             "<h1>Playground</h1><p>Corrupt an image and see what each model makes of it, and how sure it is.</p>"
         )
         draw = gradio.State(0)
-        with gradio.Row():
-            with gradio.Column(scale=2, min_width=280):
-                image = _picture_field(gradio, pictures[0] if pictures else None)
+        with gradio.Row(elem_id="playground"):
+            with gradio.Column(scale=2, min_width=280, elem_id="controls"):
+                image = _image_field(gradio, pictures[0] if pictures else None)
                 corruption = gradio.Dropdown(choices, value=FIRST_CORRUPTION, label="Corruption", elem_id="corruption")
                 severity = gradio.Slider(0, max(SEVERITIES), FIRST_SEVERITY, step=1, label="Severity (0: clean)",
                                          buttons=[], elem_id="severity")  # fmt: skip
                 again = gradio.Button("Draw the corruption's randomness again", size="sm")
                 gallery = _gallery(gradio, pictures, examples)
-            with gradio.Column(scale=5, min_width=320):
+            with gradio.Column(scale=5, min_width=320, elem_id="answers"):
                 shown = gradio.HTML(elem_id="answer", apply_default_css=False)
         hidden = {"show_progress": "hidden", "api_visibility": "private"}
         again.click(lambda number: number + 1, draw, draw, **hidden)
@@ -142,38 +59,39 @@ def build_page(players: Sequence[Player], examples: Examples, profile: str | Non
     return page
 
 
-def _picture_field(gradio: Any, first: Any) -> Any:
+def _image_field(gradio: Any, first: Any) -> Any:
+    """A field that hands on an uploaded file as it is, so that what cannot be read is answered on the page."""
     field = gradio.Image(first, type="filepath", image_mode=None, format="png", sources=["upload", "clipboard"],
                          label="Image", height=260, buttons=[], elem_id="image")  # fmt: skip
-    opened = field.preprocess
+    read_image = field.preprocess
 
-    def as_dropped(payload: Any) -> str | None:
-        sent_as_file = payload is not None and payload.path and not (payload.url or "").startswith("data:")
-        return payload.path if sent_as_file else opened(payload)
+    def keep_file(payload: Any) -> str | None:
+        is_file = payload is not None and payload.path and not (payload.url or "").startswith("data:")
+        return payload.path if is_file else read_image(payload)
 
-    field.preprocess = as_dropped  # Gradio would open the file, and where it is no image say so in its log alone
+    # Replaced on the instance: Gradio writes a .pyi file beside the source of every subclass of its components.
+    field.preprocess = keep_file
     return field
 
 
 def _gallery(gradio: Any, pictures: list[Any], examples: Examples) -> Any:
     if not pictures:
-        return gradio.HTML(str(tag("p", f"No examples: {examples.missing}", class_="note")))
+        return gradio.HTML(str(note(f"No examples: {examples.missing}")))
     items = list(zip(pictures, examples.labels, strict=True))
-    gradio.HTML(str(tag("p", "Test images, with their classes:", class_="note")))
+    gradio.HTML(str(note("Test images, with their classes:")), elem_id="examples-title")
     return gradio.Gallery(items, label="Test images", show_label=False, allow_preview=False, format="png", buttons=[],
                           height="auto", interactive=False, elem_id="examples")  # fmt: skip
 
 
 def _picker(gradio: Any, pictures: list[Any]) -> Callable[[Any], Any]:
-    def pick(event: Any) -> Any:
+    def pick(event: gradio.SelectData) -> Any:  # Gradio passes the event by this annotation
         return pictures[event.index]
 
-    pick.__annotations__ = {"event": gradio.SelectData}  # Gradio goes by the annotation, and is not imported above
     return pick
 
 
 @contextmanager
-def serving(page: Blocks, css: str, *, host: str, port: int, browser: bool) -> Iterator[str]:
+def serving(page: "Blocks", css: str, *, host: str, port: int, browser: bool) -> Iterator[str]:
     """Serve a page until the block ends; gives its address. Nothing is shared, recorded or reported."""
     gradio = _gradio()
     port = free_port(host, port)
@@ -192,7 +110,7 @@ def serving(page: Blocks, css: str, *, host: str, port: int, browser: bool) -> I
 
 @contextmanager
 def _no_proxy_for(host: str) -> Iterator[None]:
-    """Gradio asks its own server whether it is up; that must not go through a company's proxy."""
+    """Gradio asks its own server whether it is up; that must not go through a proxy."""
     before = os.environ.get("NO_PROXY")
     os.environ["NO_PROXY"] = ",".join(filter(None, [before, os.environ.get("no_proxy"), host, *LOOPBACK]))
     try:
@@ -205,7 +123,7 @@ def _no_proxy_for(host: str) -> Iterator[None]:
 
 
 def free_port(host: str, port: int) -> int:
-    """`port` if a server can listen there, or any free one for 0. IPv4 alone: Gradio cannot write an IPv6 address."""
+    """`port` if a server can listen there, or any free one for 0; IPv4 only, as Gradio has no IPv6 addresses."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, socket.AF_INET, socket.SOCK_STREAM)[0]
         with closing(socket.socket(family, kind, protocol)) as trial:
@@ -214,14 +132,14 @@ def free_port(host: str, port: int) -> int:
             return trial.getsockname()[1]
     except socket.gaierror as error:
         raise UserError(
-            f"--host {host} is no IPv4 address: use 127.0.0.1, or 0.0.0.0 for all of this computer's."
+            f"invalid host '{host}': expected an IPv4 address, 127.0.0.1, or 0.0.0.0 for all of this computer's"
         ) from error
     except PermissionError as error:
-        raise UserError(f"Port {port} may not be used by you: choose one above 1023 with --port.") from error
+        raise UserError(f"port {port} needs privileges: choose one above 1023") from error
     except OSError as error:
         raise UserError(
-            f"Port {port} of {host} cannot be used ({(error.strerror or str(error)).lower()}): "
-            "choose another with --port, or --port 0 for any free one."
+            f"port {port} of {host} cannot be used ({(error.strerror or str(error)).lower()}): "
+            "choose another, or 0 for any free one"
         ) from error
 
 

@@ -35,4 +35,4 @@ def command(run: str, out: str, images: int, quiet: bool) -> None:
         err=True,
     )
     if exported.single_pass:
-        click.echo("It predicts in one pass; the run's method averages several, which is left to you.", err=True)
+        click.echo("The file predicts in one pass; the run's method averages several: do that yourself.", err=True)

@@ -23,7 +23,7 @@ def command() -> None:
 @command.command("save")
 @click.argument("run", type=click.Path())
 @click.argument("folder", metavar="DIR", type=click.Path())
-@click.option("--push", metavar="OWNER/NAME", help="also upload it there; nothing is uploaded without this")
+@click.option("--push", metavar="OWNER/NAME", help="also upload it to this repository; by default nothing is uploaded")
 @click.option(
     "--license", metavar="ID", help="license of the weights for the card, as in cc-by-4.0  [default: none named]"
 )
@@ -46,10 +46,10 @@ def save(run: str, folder: str, push: str | None, license: str | None, quiet: bo
     try:
         from dign.publish.hub import save_hub_folder
     except ImportError as error:
-        raise UserError(f"Hub folders need huggingface_hub ({error}): pip install 'dign[hub]'.") from error
+        raise UserError(f"hub folders need huggingface_hub ({error}): pip install 'dign[hub]'") from error
     save_hub_folder(opened, folder, license=license, push_to=push)
     if not quiet:
         measured = (
-            "" if (opened.path / "results.json").exists() else " Its card has no table: the run is not evaluated."
+            "" if (opened.path / "results.json").exists() else " Its card has no table: the run was not evaluated."
         )
         click.echo(f"Saved: {folder}.{measured}", err=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
+from dign.core.errors import UserError
 from dign.corruptions.settings import PROFILES
 
 
-@click.command("play", short_help="Corrupt images in the browser and watch what models make of them.")
+@click.command("play", short_help="Corrupt images in the browser and see what models predict.")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path())
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="address to serve at; the default is this computer"
@@ -21,7 +22,7 @@ from dign.corruptions.settings import PROFILES
 @click.option("--no-browser", is_flag=True, help="only print the address")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, ...")
 def command(runs: tuple[str, ...], host: str, port: int, profile: str | None, no_browser: bool, device: str) -> None:
-    """Serve a page on this computer where images meet corruptions and the models of RUN... say what they see.
+    """Serve a page on this computer that corrupts images and shows what the models of RUN... predict.
 
     Drop in an image or pick one of the first run's test images, choose a corruption and its severity, and compare the
     models' most probable classes, with the calibration that `dign evaluate` measured under that very corruption.
@@ -32,19 +33,22 @@ def command(runs: tuple[str, ...], host: str, port: int, profile: str | None, no
       dign play runs/standard runs/dign
       dign play runs/dign --port 8000 --no-browser
     """
-    from dign.app.page import check_gradio, free_port
+    from dign.app.answers import common_profile, open_examples, open_players
+    from dign.app.cards import stylesheet
+    from dign.app.page import LOOPBACK, build_page, check_gradio, free_port, serving
 
     check_gradio()
-    port = free_port(host, port)  # before models are loaded, so that a mistake is known at once
-    from dign.app.answers import common_profile, open_examples, open_players
-    from dign.app.page import LOOPBACK, build_page, serving, stylesheet
+    try:  # before models are loaded, so that a mistake is known at once
+        port = free_port(host, port)
+    except UserError as error:
+        raise UserError(f"{error} (--host, --port)") from error
 
     players = open_players(runs, device)
     page = build_page(players, open_examples(runs), profile or common_profile(players))
     with serving(page, stylesheet(players), host=host, port=port, browser=not no_browser) as address:
         click.echo(f"The playground is at {address} (Ctrl-C ends it).")
         if host not in LOOPBACK:
-            click.echo("It asks for no password: whoever reaches this address can use it.", err=True)
+            click.echo("It has no password: everyone who can reach this address can use it.", err=True)
         _wait()
 
 

@@ -50,15 +50,19 @@ def command(
     """
     from rich.console import Console
 
+    from dign.report.analysis.study import SeveralDataSets
     from dign.report.analysis.tables import summary_table
     from dign.report.make import comparison_of, report_text, study_of, write_report
 
     if bool(runs) == bool(compare):
-        raise UserError("Give the run folders to report on, as in `dign report runs/a runs/b`, or --compare A B.")
+        raise UserError("give either run folders, as in `dign report runs/a runs/b`, or --compare A B")
     format_ = format_ or _format_of(out)
     if figure and (Path(figure).suffix.lower() != ".png" or (out and Path(out) == Path(figure))):
-        raise UserError(f"--figure draws a PNG picture: give it a name of its own that ends in .png, not {figure}.")
-    study = comparison_of(*compare) if compare else study_of(runs, data)
+        raise UserError(f"invalid --figure '{figure}': expected a file of its own that ends in .png")
+    try:
+        study = comparison_of(*compare) if compare else study_of(runs, data)
+    except SeveralDataSets as error:
+        raise UserError(f"{error} with --data") from error
     for warning in study.warnings:
         click.echo(f"dign: warning: {warning}", err=True)
     written = []
@@ -78,11 +82,14 @@ def command(
 
 
 def _format_of(out: str | None) -> str:
-    endings = {"": "html", ".html": "html", ".htm": "html", ".md": "markdown", ".csv": "csv", ".tex": "latex"}
-    ending = Path(out).suffix.lower() if out else ""
-    if ending not in endings:  # it may be somebody's picture, or a run's results
-        raise UserError(f"{out} does not say what to write: end it in .html, .md, .csv or .tex, or give --format.")
-    return endings[ending]
+    from dign.report.make import format_of
+
+    if out is None or not Path(out).suffix:
+        return "html"
+    try:
+        return format_of(out)
+    except UserError as error:
+        raise UserError(f"{error}, or --format") from error
 
 
 def terminal_table(table: Table, width: int) -> RichTable:

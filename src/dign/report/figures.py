@@ -1,74 +1,100 @@
-"""The picture for a README: accuracy as noise grows, and what confidence is worth under noise."""
+"""Drawing with matplotlib: the parts that figures have in common, and the picture for a README."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dign.core.errors import UserError
 from dign.core.files import replace_file
 from dign.core.text import escape_mathtext
+from dign.metrics import Calibration
 from dign.report.analysis.quantities import CALIBRATION, severity_accuracy
 from dign.report.analysis.story import ranking, rival_of
 from dign.report.analysis.study import Group, Study
 from dign.report.analysis.tables import number
-from dign.report.palette import color_of, dash_of, marker_of
+from dign.report.palette import THEME, color_of, dash_of, marker_of
+from dign.report.scales import accuracy_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MARKERS = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D", "cross": "X", "down": "v"}
-_INK, _SOFT, _RULE = "#1b1d21", "#5b606a", "#dfdcd4"
+MARKERS = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D", "cross": "X", "down": "v"}
+INK, SOFT, RULE = (THEME[name][0] for name in ("ink", "soft", "rule"))
+
+
+def figure_style() -> AbstractContextManager[None]:
+    """The fonts and colors of the project's figures, for as long as the context lasts."""
+    from matplotlib import rc_context
+
+    return rc_context({
+        "font.size": 10, "axes.edgecolor": SOFT, "axes.labelcolor": SOFT, "text.color": INK,
+        "xtick.color": SOFT, "ytick.color": SOFT, "font.family": "sans-serif",
+    })  # fmt: skip
 
 
 def draw_figure(study: Study, path: Path) -> Path:
     """Write a PNG: accuracy against severity of all methods on the best one's model, and two reliability diagrams."""
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     if not study.noises:
-        raise UserError("The picture is about noise, and these runs were not evaluated under it: `dign evaluate` them.")
+        raise UserError("the figure shows noise, and these runs were not evaluated under noise: `dign evaluate` them")
     ranked = ranking(study)
     best = ranked[0]
     rival = rival_of(best, ranked)
     shown = [group for group in (rival, best) if group is not None]
-    style = {"font.size": 10, "axes.edgecolor": _SOFT, "axes.labelcolor": _SOFT, "text.color": _INK,
-             "xtick.color": _SOFT, "ytick.color": _SOFT, "font.family": "sans-serif"}  # fmt: skip
-    with rc_context(style):
+    with figure_style():
         figure = Figure(figsize=(7.2 + 2.9 * len(shown), 3.7), dpi=160, layout="constrained", facecolor="white")
         axes = figure.subplots(1, 1 + len(shown), width_ratios=[2.1, *([1] * len(shown))], squeeze=False)[0]
-        _accuracy_against_severity(axes[0], study, study.of_model(best.model))
+        _draw_noise(axes[0], study, study.of_model(best.model))
         for place, group in zip(axes[1:], shown, strict=True):
-            _reliability(place, group, study)
+            ece = group.mean(CALIBRATION["noise", "ece"])
+            title = f"{escape_mathtext(group.label)}\nECE {number(ece)} under noise"
+            draw_reliability(place, group.pooled(study.noises), color_of(group.slot), title)
         with replace_file(path) as partial:
             figure.savefig(partial, format="png", metadata={"Software": "dign"})
     return path
 
 
-def _accuracy_against_severity(axes: Axes, study: Study, groups: tuple[Group, ...]) -> None:
+def _draw_noise(axes: Axes, study: Study, groups: tuple[Group, ...]) -> None:
     places = [0, *study.severities]
     levels = [severity_accuracy(place, study.noises, "noise") for place in places]
     for group in groups:
         means = map(group.mean, levels)
         points = [(place, mean) for place, mean in zip(places, means, strict=True) if mean is not None]
-        dash = tuple(float(part) / 2 for part in dash_of(group).split())
-        axes.plot(*zip(*points, strict=True), color=color_of(group.slot), marker=_MARKERS[marker_of(group.slot)],
-                  markersize=5, linewidth=2, linestyle=(0, dash) if dash else "-",
-                  label=escape_mathtext(group.label))  # fmt: skip
-    axes.set_xticks(places, ["clean", *map(str, study.severities)])
+        draw_line(axes, points, group.slot, escape_mathtext(group.label), dash_of(group))
+    finish_severity_axes(axes, study.severities)
+    axes.set_title("Accuracy as noise grows", loc="left", fontweight="bold", fontsize=11)
+
+
+def draw_line(axes: Axes, points: Sequence[tuple[float, float]], slot: int, label: str, dash: str = "") -> None:
+    """A line with the color and the marker of a slot."""
+    pattern = tuple(float(part) / 2 for part in dash.split())
+    axes.plot(*zip(*points, strict=True), color=color_of(slot), marker=MARKERS[marker_of(slot)], markersize=5,
+              linewidth=2, linestyle=(0, pattern) if pattern else "-", label=label)  # fmt: skip
+
+
+def finish_severity_axes(axes: Axes, severities: Sequence[int]) -> None:
+    """Ticks and labels of accuracy against severity, a range that does not exaggerate, and the legend."""
+    axes.set_xticks([0, *severities], ["clean", *map(str, severities)])
     axes.set_xlabel("Severity")
     axes.set_ylabel("Accuracy, %")
-    axes.set_ylim(top=100)
-    axes.grid(axis="y", color=_RULE, linewidth=0.7)
-    axes.set_title("Accuracy as noise grows", loc="left", fontweight="bold", fontsize=11)
-    # Beside the lines, where it hides none, in the order in which they end there.
+    axes.set_ylim(*accuracy_range([float(value) for line in axes.lines for value in line.get_ydata()]))
+    axes.grid(axis="y", color=RULE, linewidth=0.7)
+    draw_legend(axes)
+    strip_frame(axes)
+
+
+def draw_legend(axes: Axes) -> None:
+    """Beside the lines, where it hides none, in the order in which they end there."""
     lines = sorted(axes.lines, key=lambda line: -line.get_ydata()[-1])
     axes.legend(handles=lines, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
-    _bare(axes)
 
 
-def _reliability(axes: Axes, group: Group, study: Study) -> None:
-    calibration = group.pooled(study.noises)
+def draw_reliability(axes: Axes, calibration: Calibration, color: str, title: str) -> None:
+    """Accuracy per confidence bin with the overconfidence above it; bins with few predictions are pale."""
     bins = calibration.reliability()
     width = 100 / calibration.bins
     total = sum(bins["count"])
@@ -76,19 +102,18 @@ def _reliability(axes: Axes, group: Group, study: Study) -> None:
         if count == 0:
             continue
         left, strength = index * width, 1.0 if count >= 0.005 * total else 0.3
-        bar = {"width": 0.92 * width, "align": "edge", "color": color_of(group.slot)}
+        bar = {"width": 0.92 * width, "align": "edge", "color": color}
         overconfidence = 100 * max(confidence - accuracy, 0.0)
         axes.bar(left, 100 * accuracy, alpha=0.8 * strength, **bar)
         axes.bar(left, overconfidence, bottom=100 * accuracy, alpha=0.22 * strength, **bar)
-    axes.plot([0, 100], [0, 100], color=_SOFT, linestyle=(0, (3, 3)), linewidth=1)
+    axes.plot([0, 100], [0, 100], color=SOFT, linestyle=(0, (3, 3)), linewidth=1)
     axes.set(xlim=(0, 100), ylim=(0, 100), xticks=(0, 50, 100), yticks=(0, 50, 100), aspect="equal")
     axes.set_xlabel("Confidence, %")
     axes.set_ylabel("Accuracy, %")
-    ece = group.mean(CALIBRATION["noise", "ece"])
-    axes.set_title(f"{escape_mathtext(group.label)}\nECE {number(ece)} under noise", loc="left", fontsize=10.5)
-    _bare(axes)
+    axes.set_title(title, loc="left", fontsize=10.5)
+    strip_frame(axes)
 
 
-def _bare(axes: Axes) -> None:
+def strip_frame(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(length=0)

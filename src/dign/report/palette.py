@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 
 from dign.report.analysis.study import METHOD_ORDER, Group
@@ -21,39 +22,58 @@ _KNOWN: dict[str, tuple[str, str]] = {  # on a light ground, on a dark ground
 }
 _MORE = (("#8a5a2b", "#d9a878"), ("#007f8f", "#46c6d6"), ("#a00020", "#ff7d8c"), ("#4d7c0f", "#a6d84f"),
          ("#5b3fa8", "#b49af5"), ("#30343b", "#e3e5ea"))  # fmt: skip
-ColorS = (*(_KNOWN[title] for title in METHOD_ORDER), *_MORE)
+COLORS = (*(_KNOWN[title] for title in METHOD_ORDER), *_MORE)
+THEME = {  # on a light ground, on a dark ground
+    "ground": ("#fbfaf7", "#14161a"),
+    "paper": ("#ffffff", "#1c1f25"),
+    "ink": ("#1b1d21", "#e9e7e2"),
+    "soft": ("#5b606a", "#a3a8b2"),
+    "rule": ("#dfdcd4", "#343943"),
+    "hover": ("#00000010", "#ffffff16"),
+    "accent": ("#00539c", "#7db8f5"),
+    "warn-ground": ("#fff4d6", "#3a2f10"),
+    "warn-ink": ("#5c4300", "#f5dc98"),
+    "good": ("#00693f", "#5fd3a0"),
+    "bad": ("#a3200d", "#ff9c8a"),
+}
+"""What is not a method's: the colors of the page, of its text and of its rules."""
 DASHES = ("", "6 3", "2 3", "8 3 2 3")
 MARKERS = ("circle", "square", "triangle", "diamond", "cross", "down")
 
 
 def color_of(slot: int, dark: bool = False) -> str:
-    return ColorS[slot % len(ColorS)][int(dark)]
+    return COLORS[slot % len(COLORS)][int(dark)]
 
 
 def dash_of(group: Group) -> str:
     """Standard is dashed, as the thing to compare with; a color used for the second time is dashed too."""
     if group.label == "Standard":
         return "5 4"
-    return DASHES[min(group.slot // len(ColorS), len(DASHES) - 1)]
+    return DASHES[min(group.slot // len(COLORS), len(DASHES) - 1)]
 
 
 def marker_of(slot: int) -> str:
     return MARKERS[slot % len(MARKERS)]
 
 
-def palette_css(slots: set[int]) -> str:
-    """Custom properties for the slots in use: `.s3 { --c: ... }`, for light and for dark."""
-    light = "".join(f".s{slot}{{--c:{color_of(slot)}}}" for slot in sorted(slots))
-    dark = "".join(f".s{slot}{{--c:{color_of(slot, dark=True)}}}" for slot in sorted(slots))
-    hide = "".join(f".hide-{slot} .s{slot}:not(.chip, .chip *){{display:none}}" for slot in sorted(slots))
-    forced = "".join(f":root[data-theme=dark] .s{s}{{--c:{color_of(s, dark=True)}}}" for s in sorted(slots))
+def color_rules(slots: Iterable[int], dark: bool = False, within: str = ":root") -> str:
+    """Custom properties: those of the theme in `within`, and `--c`, a method's color, for each slot inside it."""
+    theme = "".join(f"--{name}:{colors[int(dark)]};" for name, colors in THEME.items())
+    scheme = f"color-scheme:{'dark' if dark else 'light'}"
+    methods = "".join(f"{within} .s{slot}{{--c:{color_of(slot, dark)}}}" for slot in sorted(set(slots)))
+    return f"{within}{{{theme}{scheme}}}{methods}"
+
+
+def palette_css(slots: Iterable[int]) -> str:
+    """Colors for the slots in use: as the system wants, light or dark, or as `data-theme` says; on paper light."""
+    slots = sorted(set(slots))
+    by_system = color_rules(slots, dark=True, within=":root:not([data-theme=light])")
+    by_hand = color_rules(slots, dark=True, within=":root[data-theme=dark]")
+    hide = "".join(f".hide-{slot} .s{slot}:not(.chip, .chip *){{display:none}}" for slot in slots)
     return (
-        f"{light}@media screen and (prefers-color-scheme:dark){{{_unless_light(dark)}}}@media screen{{{forced}}}{hide}"
+        f"{color_rules(slots)}@media screen and (prefers-color-scheme:dark){{{by_system}}}"
+        f"@media screen{{{by_hand}}}{hide}"
     )
-
-
-def _unless_light(css: str) -> str:
-    return css.replace(".s", ":root:not([data-theme=light]) .s")
 
 
 _HEAT = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -36,6 +37,14 @@ NOT_SETTINGS = {
     "track", "data",
 }  # fmt: skip
 """Keys of a configuration in which runs of one group may differ."""
+RUN = "run"
+"""What tells groups of one run each apart that have the same settings."""
+LONGEST_LABEL = 20
+"""Characters up to which a group's settings are part of its label."""
+
+
+class SeveralDataSets(UserError):
+    """Runs of different data sets were put together."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,12 @@ class Group:
     runs: tuple[Run, ...]
     slot: int = 0
     """Which color and marker it has everywhere."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """In what it differs from other groups of its method, by name."""
+
+    @property
+    def settings_text(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self.settings)
 
     def statistic(self, quantity: Quantity) -> Statistic | None:
         values = {run.seed: quantity.read(run) for run in self.runs}
@@ -136,16 +151,15 @@ def make_study(runs: Sequence[Run], warnings: Iterable[str] = ()) -> Study:
     """Group runs by model and method; refuse runs of different data sets."""
     datasets = sorted({run.data for run in runs})
     if len(datasets) > 1:
-        raise UserError(
-            f"These runs are of different data sets ({', '.join(datasets)}), which cannot share a table: "
-            f"choose one with --data."
+        raise SeveralDataSets(
+            f"these runs are of different data sets ({', '.join(datasets)}), which cannot share a table: choose one"
         )
     if len({run.clean.bins for run in runs}) > 1:
         raise UserError("These runs were evaluated with different numbers of calibration bins: evaluate them alike.")
     notes = [*warnings, *_evaluation_differences(runs)]
     groups = [group for same in _by_model_and_method(runs) for group in _split_variants(same, notes)]
-    groups.sort(key=lambda group: (group.model, *method_rank(group.title), group.label))
-    return Study(datasets[0], _with_slots(groups), notes)
+    groups.sort(key=lambda group: (group.model, *method_rank(group.title), list(map(_natural, group.settings))))
+    return Study(datasets[0], _with_slots(_with_labels(groups)), notes)
 
 
 def method_rank(title: str) -> tuple[int, str]:
@@ -166,21 +180,50 @@ def _split_variants(runs: list[Run], notes: list[str]) -> list[Group]:
     for run in runs:
         variants.setdefault(tuple(clean_text(_setting(run.config, key)) for key in keys), []).append(run)
     title, model = runs[0].title, runs[0].model
+    names = [clean_text(key.split(".")[-1]) for key in keys]
     groups = []
     for values, members in variants.items():
-        names = [clean_text(key.split(".")[-1]) for key in keys]
-        settings = ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=True))
-        label = f"{title} ({settings})" if settings else title
+        settings = tuple(zip(names, values, strict=True))
+        whole = Group(title, title, model, tuple(sorted(members, key=lambda run: run.seed)), settings=settings)
         repeated = [seed for seed, count in Counter(run.seed for run in members).items() if count > 1]
         if not repeated:
-            groups.append(Group(label, title, model, tuple(sorted(members, key=lambda run: run.seed))))
+            groups.append(whole)
             continue
+        label = f"{title} ({whole.settings_text})" if settings else title
         notes.append(f"Several runs of {label} on {model} have the seed {repeated[0]}: each run is shown alone.")
         same_name = Counter(run.name for run in members)
         for run in members:
             name = run.name if same_name[run.name] == 1 else clean_text(run.folder)
-            groups.append(Group(f"{label} [{name}]", title, model, (run,)))
+            groups.append(replace(whole, runs=(run,), settings=(*settings, (RUN, name))))
     return groups
+
+
+def _natural(setting: tuple[str, str]) -> tuple[float, str]:
+    """Sorts numbers by value and before words."""
+    try:
+        return (float(setting[1]), setting[1])
+    except ValueError:
+        return (math.inf, setting[1])
+
+
+def _with_labels(groups: Sequence[Group]) -> list[Group]:
+    """Names that fit into a chart: the method's, with the settings where they are short, else with a letter."""
+    variants: dict[str, dict[tuple[tuple[str, str], ...], str]] = {}
+    for group in groups:
+        variants.setdefault(group.title, {})[group.settings] = _spelled_out(group)
+    for title, labels in variants.items():
+        if any(len(label) > max(LONGEST_LABEL, len(title)) for label in labels.values()):
+            marks = [*string.ascii_uppercase, *map(str, range(len(string.ascii_uppercase) + 1, len(labels) + 1))]
+            found = [settings for settings in labels if settings]
+            labels |= {settings: f"{title} {mark}" for settings, mark in zip(found, marks, strict=False)}
+    return [replace(group, label=variants[group.title][group.settings]) for group in groups]
+
+
+def _spelled_out(group: Group) -> str:
+    """`DiGN (weight 0.5)`, `DiGN [second]` for one run of several that have the same settings."""
+    named = [f"{name} {value}" for name, value in group.settings if name != RUN]
+    runs = [value for name, value in group.settings if name == RUN]
+    return group.title + (f" ({', '.join(named)})" if named else "") + "".join(f" [{name}]" for name in runs)
 
 
 def _differing_settings(runs: Sequence[Run]) -> list[str]:

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from dign.metrics import Calibration
 from dign.report.analysis.tables import number
-from dign.report.html.charts import Axes, marker, number_ticks, svg, tip_text
-from dign.report.html.markup import Html, tag
+from dign.report.html.charts import WIDEST_LABEL, Axes, marker, number_ticks, svg, tip_text
+from dign.report.html.labels import Box, place_beside, shorten
+from dign.report.html.markup import tag
+from dign.report.scales import error_range, widen
 
+LEAST_ACCURACY_SPREAD = 10.0
+"""Percentage points that the scatter's accuracy axis spans at least."""
 TENTHS = tuple((value / 4, f"{25 * value}") for value in range(5))
 
 
-def reliability_diagram(title: str, calibration: Calibration, slot: int) -> Html:
+def reliability_diagram(title: str, calibration: Calibration, slot: int) -> Markup:
     """Accuracy per confidence bin against the diagonal of perfect calibration, above the histogram of confidences."""
     width, height, histogram = 260.0, 300.0, 62.0
     upper = Axes(width, height - histogram, (0, 1), (0, 1), (8, 10, 8, 40), y_ticks=TENTHS, y_label="Accuracy, %")
@@ -43,7 +49,7 @@ def reliability_diagram(title: str, calibration: Calibration, slot: int) -> Html
 
 def _bin_bars(
     upper: Axes, lower: Axes, left: float, width: float, accuracy: float, confidence: float, share: float, faint: bool
-) -> list[Html]:
+) -> list[Markup]:
     """The bar of accuracy, a line at the mean confidence with the gap to it, and the bar of the histogram."""
     top, mean = upper.y(accuracy), upper.y(confidence)
     parts = [tag("rect", class_="bar", x=left, y=top, width=width, height=upper.y(0) - top)]
@@ -65,11 +71,11 @@ class Spot:
     runs: Sequence[tuple[float, float]]
 
 
-def scatter(title: str, spots: Sequence[Spot], x_label: str, y_label: str) -> Html:
-    """Each method's mean as a large mark, its seeds as small ones; labels go where there is room."""
-    width, height = 560.0, 380.0
-    x_range = _padded([x for spot in spots for x, _ in [*spot.runs, (spot.x, spot.y)]], upper=100.0)
-    y_range = (0.0, _padded([y for spot in spots for _, y in [*spot.runs, (spot.x, spot.y)]])[1])
+def scatter(title: str, spots: Sequence[Spot], x_label: str, y_label: str) -> Markup:
+    """Each method's mean as a large mark, its seeds as small ones; names go where there is room."""
+    width, height = 460.0, 320.0
+    x_range = widen([x for spot in spots for x, _ in [*spot.runs, (spot.x, spot.y)]], LEAST_ACCURACY_SPREAD)
+    y_range = error_range([y for spot in spots for _, y in [*spot.runs, (spot.x, spot.y)]])
     axes = Axes(width, height, x_range, y_range, (14, 20, 40, 48), number_ticks(*x_range, 6), number_ticks(*y_range),
                 x_label, y_label)  # fmt: skip
     marks = []
@@ -78,40 +84,23 @@ def scatter(title: str, spots: Sequence[Spot], x_label: str, y_label: str) -> Ht
         marks.append(tag("g", small if len(small) > 1 else [], marker(spot.slot, axes.x(spot.x), axes.y(spot.y), 6),
                          class_=f"s{spot.slot}"))  # fmt: skip
     hits = [_spot_hit(axes, spot, x_label, y_label) for spot in spots]
-    return svg(width, height, title, axes.frame(), marks, _spot_labels(axes, spots), hits)
+    return svg(width, height, title, axes.frame(), marks, _spot_labels(axes, spots), hits, zoom=1.4)
 
 
-def _spot_hit(axes: Axes, spot: Spot, x_label: str, y_label: str) -> Html:
+def _spot_hit(axes: Axes, spot: Spot, x_label: str, y_label: str) -> Markup:
     names = [label.partition(" (")[0] for label in (x_label, y_label)]
     lines = [(spot.slot, spot.label, ""), (None, names[0], number(spot.x)), (None, names[1], number(spot.y))]
     return tag("circle", class_=f"hit s{spot.slot}", cx=axes.x(spot.x), cy=axes.y(spot.y), r=13,
                data_tip=tip_text(lines))  # fmt: skip
 
 
-def _spot_labels(axes: Axes, spots: Sequence[Spot]) -> list[Html]:
-    taken = [(axes.x(s.x) - 7, axes.y(s.y) - 7, axes.x(s.x) + 7, axes.y(s.y) + 7) for s in spots]
-    labels = []
-    for spot in spots:
-        x, y, length = axes.x(spot.x), axes.y(spot.y), 6.9 * len(spot.label)
-        places = [(x + 11, y + 4), (x - 11 - length, y + 4), (x - length / 2, y - 12), (x - length / 2, y + 20)]
-        places += [(x + 8, y - 10), (x + 8, y + 17), (x - 8 - length, y - 10), (x - 8 - length, y + 17)]
-        best = min(places, key=lambda place: _crowding(axes, place, length, taken))
-        taken.append((best[0], best[1] - 10, best[0] + length, best[1] + 3))
-        labels.append(tag("text", spot.label, class_=f"s{spot.slot} end", x=best[0], y=best[1]))
-    return labels
-
-
-def _crowding(axes: Axes, place: tuple[float, float], length: float, taken: Sequence[tuple]) -> float:
-    """How much a label at this place covers others or leaves the plot."""
-    left, top, right, bottom = place[0], place[1] - 10, place[0] + length, place[1] + 3
-    over = sum(
-        max(0.0, min(right, x1) - max(left, x0)) * max(0.0, min(bottom, y1) - max(top, y0)) for x0, y0, x1, y1 in taken
-    )
-    outside = max(0.0, axes.margin[3] - left) + max(0.0, right - axes.width) + max(0.0, bottom - axes.height + 40)
-    return over + 100 * (outside + max(0.0, -top))
-
-
-def _padded(values: Sequence[float], upper: float | None = None) -> tuple[float, float]:
-    low, high = min(values), max(values)
-    pad = max(0.12 * (high - low), 1.0)
-    return max(0.0, low - pad), high + pad if upper is None else min(high + pad, upper)
+def _spot_labels(axes: Axes, spots: Sequence[Spot]) -> list[Markup]:
+    texts = [shorten(spot.label, WIDEST_LABEL) for spot in spots]
+    _, _, bottom, left = axes.margin
+    frame: Box = (left + 2, 2, axes.width - 2, axes.height - bottom - 2)
+    boxes = place_beside([(axes.x(spot.x), axes.y(spot.y)) for spot in spots], texts, frame)
+    return [
+        tag("text", text, class_=f"s{spot.slot} end", x=box[0], y=box[3] - 3)
+        for spot, text, box in zip(spots, texts, boxes, strict=True)
+        if box is not None
+    ]

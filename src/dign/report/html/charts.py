@@ -6,11 +6,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from dign.report.html.markup import Html, join, tag
+from markupsafe import Markup
+
+from dign.report.html.labels import shorten, spread, text_width
+from dign.report.html.markup import join, tag
 from dign.report.palette import marker_of
 
 Tip = Sequence[tuple[int | None, str, str]]
 """Lines of a tooltip: (slot or None, label, value)."""
+LABEL_GAP = 13.0
+WIDEST_LABEL = 150.0
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class Axes:
         share = (value - low) / (high - low) if high > low else 0.5
         return start + (end - start) * share
 
-    def frame(self) -> Html:
+    def frame(self) -> Markup:
         top, right, bottom, left = self.margin
         parts = []
         for value, label in self.y_ticks:
@@ -72,7 +77,7 @@ class Axes:
         return join(parts)
 
 
-def svg(width: float, height: float, title: str, *children: object, zoom: float = 1.0) -> Html:
+def svg(width: float, height: float, title: str, *children: object, zoom: float = 1.0) -> Markup:
     """A chart that a keyboard can reach: its marks are visited with the arrow keys (page.js).
 
     It is as wide as there is room, up to `zoom` times `width` pixels.
@@ -96,13 +101,7 @@ def number_ticks(low: float, high: float, count: int = 5) -> list[tuple[float, s
     return [(value, f"{value:g}") for value in nice_ticks(low, high, count)]
 
 
-def percent_range(values: Sequence[float]) -> tuple[float, float]:
-    """From the ten below the smallest value to 100, so that curves fill their panel and panels can be compared."""
-    low = min(values, default=0.0)
-    return (max(0.0, 10 * math.floor((low - 2) / 10)), 100.0)
-
-
-def marker(slot: int, x: float, y: float, radius: float = 3.2) -> Html:
+def marker(slot: int, x: float, y: float, radius: float = 3.2) -> Markup:
     kind, r = marker_of(slot), radius
     if kind == "circle":
         return tag("circle", class_="dot", cx=x, cy=y, r=r)
@@ -124,7 +123,7 @@ def line_chart(
     series: Sequence[Series],
     tip: Callable[[float], Tip] | None = None,
     end_labels: bool = False,
-) -> Html:
+) -> Markup:
     """Lines with bands; `tip` gives the numbers at an x of the first series for the tooltip there."""
     parts = [axes.frame()]
     parts += [_band(axes, one) for one in series if one.spread and any(one.spread)]
@@ -137,42 +136,38 @@ def line_chart(
     return svg(axes.width, axes.height, title, parts, zoom=1.4 if end_labels else 1.0)
 
 
-def _line(axes: Axes, series: Series) -> Html:
+def _line(axes: Axes, series: Series) -> Markup:
     points = [(axes.x(x), axes.y(y)) for x, y in series.points]
     line = tag("polyline", class_="line", points=_points(points), stroke_dasharray=series.dash or None)
     dots = [marker(series.slot, x, y) for x, y in points] if series.markers else []
     return tag("g", line, dots, class_=f"s{series.slot}")
 
 
-def _band(axes: Axes, series: Series) -> Html:
+def _band(axes: Axes, series: Series) -> Markup:
     pairs = list(zip(series.points, series.spread or (), strict=True))
     upper = [(axes.x(x), axes.y(min(y + spread, axes.y_range[1]))) for (x, y), spread in pairs]
     lower = [(axes.x(x), axes.y(max(y - spread, axes.y_range[0]))) for (x, y), spread in reversed(pairs)]
     return tag("g", tag("polygon", class_="band", points=_points(upper + lower)), class_=f"s{series.slot}")
 
 
-def _end_labels(axes: Axes, series: Sequence[Series]) -> list[Html]:
-    """Names at the right end of the lines, pushed apart where they would lie on each other."""
-    gap = 13.0
-    ends = sorted((axes.y(one.points[-1][1]), index) for index, one in enumerate(series) if one.points)
-    placed: list[list[float]] = []
-    for y, index in ends:
-        placed.append([max(y, placed[-1][0] + gap) if placed else y, index])
-    overflow = placed[-1][0] - (axes.height - axes.margin[2]) if placed else 0
-    if overflow > 0:
-        limit = axes.height - axes.margin[2]
-        for item in reversed(placed):
-            item[0] = min(item[0], limit)
-            limit = item[0] - gap
+def end_label_room(labels: Sequence[str]) -> float:
+    """The right margin that holds these names at the ends of lines."""
+    return 10.0 + min(max((text_width(label) for label in labels), default=0.0), WIDEST_LABEL)
+
+
+def _end_labels(axes: Axes, series: Sequence[Series]) -> list[Markup]:
+    """Names at the right end of the lines, pushed apart; none where there are too many, for there is a legend."""
+    lines = [one for one in series if one.points]
+    wanted = [axes.y(one.points[-1][1]) for one in lines]
+    heights = spread(wanted, axes.margin[0], axes.height - axes.margin[2], LABEL_GAP)
     x = axes.width - axes.margin[1] + 8
-    labels = []
-    for y, index in placed:
-        one = series[int(index)]
-        labels.append(tag("text", one.label, class_=f"s{one.slot} end", x=x, y=y + 4))
-    return labels
+    return [
+        tag("text", shorten(one.label, axes.width - x), class_=f"s{one.slot} end", x=x, y=y + 4)
+        for one, y in zip(lines, heights or (), strict=False)
+    ]
 
 
-def _hover_strips(axes: Axes, places: Sequence[float], tip: Callable[[float], Tip]) -> list[Html]:
+def _hover_strips(axes: Axes, places: Sequence[float], tip: Callable[[float], Tip]) -> list[Markup]:
     """Invisible strips, each reaching half way to its neighbors; the page shows their numbers."""
     top, right, bottom, left = axes.margin
     xs = [axes.x(place) for place in places]

@@ -1,50 +1,126 @@
-"""Example images on the page, where a run left some."""
+"""Example images on the page, where a run left some: the most instructive ones first."""
 
 from __future__ import annotations
 
 import base64
 import math
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from dign.evaluation.results import clean_text
 from dign.report.analysis.quantities import corruption_title
 from dign.report.analysis.study import Group, Study
-from dign.report.html.markup import Html, join, tag
-from dign.report.html.result_sections import per_model, swatch
+from dign.report.html.result_sections import ModelPart, per_model
 from dign.report.load import Run
 
 IMAGE_BUDGET = 2 * 2**20
 """Bytes of base64 that all example images together may take."""
+SHOWN_FIRST = 24
+"""Images that are shown without unfolding the rest."""
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def examples_section(study: Study) -> Html | None:
+@dataclass(frozen=True)
+class Answer:
+    """What a method makes of a picture."""
+
+    group: Group
+    prediction: str
+    confidence: str
+    right: bool
+    certainty: float
+    """The confidence as a fraction."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image under a condition, with every method's answer."""
+
+    index: int
+    corruption: str
+    severity: int
+    label: str
+    png: str
+    answers: list[Answer] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        return "Clean" if self.corruption == "clean" else f"{corruption_title(self.corruption)} {self.severity}"
+
+    @property
+    def instructiveness(self) -> float:
+        """2 and more where some are right and some wrong, then how sure those are who are wrong."""
+        wrong = [answer.certainty for answer in self.answers if not answer.right]
+        split = 0 < len(wrong) < len(self.answers)
+        return 2.0 * split + max(wrong, default=0.0)
+
+
+def examples_parts(study: Study) -> list[ModelPart]:
     """Images under each corruption with what every method makes of them (docs/report.md: `examples.json`)."""
 
-    def build(groups: Sequence[Group]) -> Html | None:
-        pictures: dict[tuple[Any, ...], dict[str, Any]] = {}
-        for group in groups:
-            run = next((run for run in group.runs if run.examples), None)
-            if run is None:
-                continue
-            for example in example_images(run):
-                key = (example["corruption"], example["severity"], example["index"], *_source(run, example))
-                picture = pictures.setdefault(key, {**example, "answers": []})
-                picture["answers"].append((group, example))
-        figures, used = [], 0
-        for key in sorted(pictures, key=lambda key: (key[0] != "clean", key)):
-            used += len(pictures[key]["png"])
-            if used > IMAGE_BUDGET:
-                break
-            figures.append(_example(pictures[key]))
-        left = len(pictures) - len(figures)
-        note = tag("p", f"{left} more images are left out to keep this page small.", class_="note") if left else None
-        return join(tag("div", figures, class_="examples"), note) if figures else None
+    def build(groups: Sequence[Group]) -> dict[str, Any] | None:
+        pictures = _collect(groups)
+        if not pictures:
+            return None
+        first = pick_instructive(_within_budget(pictures, IMAGE_BUDGET // 2), SHOWN_FIRST)
+        chosen = set(map(id, first))
+        room = IMAGE_BUDGET - sum(len(picture.png) for picture in first)
+        rest = _within_budget([picture for picture in pictures if id(picture) not in chosen], room)
+        return {"first": first, "rest": rest, "left_out": len(pictures) - len(first) - len(rest)}
 
-    if not any(run.examples for run in study.runs):
-        return None
-    return per_model(study, build) or None
+    return per_model(study, build)
+
+
+def _collect(groups: Sequence[Group]) -> list[Picture]:
+    """The pictures of these groups, those of different groups put together; clean ones first."""
+    pictures: dict[tuple[Any, ...], Picture] = {}
+    for group in groups:
+        run = next((run for run in group.runs if run.examples), None)
+        if run is None:
+            continue
+        for example in example_images(run):
+            key = (example["corruption"], example["severity"], example["index"], *_source(run, example))
+            names = ("index", "corruption", "severity", "label", "png")
+            picture = pictures.setdefault(key, Picture(*(example[name] for name in names)))
+            picture.answers.append(_answer(group, example))
+    return [pictures[key] for key in sorted(pictures, key=lambda key: (key[0] != "clean", key))]
+
+
+def _answer(group: Group, example: dict[str, Any]) -> Answer:
+    right = example["prediction"] == example["label"]
+    confidence = example["confidence"]
+    return Answer(group, example["prediction"], f"{confidence:.0f}", right, confidence / 100)
+
+
+def _within_budget(pictures: Sequence[Picture], budget: int) -> list[Picture]:
+    """As many of the pictures, from the first on, as fit."""
+    found: list[Picture] = []
+    for picture in pictures:
+        budget -= len(picture.png)
+        if budget < 0:
+            break
+        found.append(picture)
+    return found
+
+
+def pick_instructive(pictures: Sequence[Picture], count: int) -> list[Picture]:
+    """Pictures from every class in turn, the most instructive ones first, and rather another image than the same again.
+
+    A class that has been shown once more than another waits for it.
+    """
+    left = list(pictures)
+    classes: Counter[str] = Counter()
+    images: Counter[int] = Counter()
+    found: list[Picture] = []
+    while left and len(found) < count:
+        best = max(left, key=lambda one: (-classes[one.label], -images[one.index], one.instructiveness))
+        left.remove(best)
+        classes[best.label] += 1
+        images[best.index] += 1
+        found.append(best)
+    return sorted(found, key=lambda one: -one.instructiveness)
 
 
 def _source(run: Run, example: dict[str, Any]) -> tuple[str, ...]:
@@ -68,17 +144,3 @@ def _checked(raw: Any) -> dict[str, Any] | None:
     if not png.startswith(PNG) or not math.isfinite(entry["confidence"]):
         return None
     return {**entry, "png": base64.b64encode(png).decode()}
-
-
-def _example(picture: dict[str, Any]) -> Html:
-    corrupted = picture["corruption"] != "clean"
-    title = f"{corruption_title(picture['corruption'])} {picture['severity']}" if corrupted else "Clean"
-    answers = []
-    for group, example in picture["answers"]:
-        right = example["prediction"] == picture["label"]
-        mark = tag("span", "✓" if right else "✗", class_="passes" if right else "fails",
-                   title="right" if right else "wrong")  # fmt: skip
-        text = f"{example['prediction']} {example['confidence']:.0f} %"
-        answers.append(tag("li", swatch(group.slot), mark, text, class_=f"s{group.slot}", title=group.label))
-    image = tag("img", src=f"data:image/png;base64,{picture['png']}", alt=f"{picture['label']}, {title}")
-    return tag("figure", image, tag("figcaption", title, ": ", tag("b", picture["label"])), tag("ul", answers))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
 
 from dign.report.analysis.study import Group, Study
 from dign.report.html.charts import Axes, Series, Tip, line_chart, number_ticks
-from dign.report.html.markup import Html, join, tag
-from dign.report.html.result_sections import per_model
+from dign.report.html.result_sections import ModelPart, per_model
 from dign.report.load import Run
 from dign.report.palette import dash_of
 
@@ -33,17 +35,15 @@ class Curve:
     images: int | None
 
 
-def landscape_section(study: Study) -> Html | None:
+def landscape_parts(study: Study) -> list[ModelPart]:
     """The panels, with what their lines and bands are means and spreads of."""
-    if not any(read_curve(run, name) for run in study.runs for name in PANELS):
-        return None
 
-    def build(groups: Sequence[Group]) -> Html:
-        figures = [_panel(name, title, groups) for name, title in PANELS.items()]
-        return join(tag("div", figures, class_="panels wide"), tag("p", what_is_drawn(groups), class_="note"))
+    def build(groups: Sequence[Group]) -> dict[str, Any] | None:
+        panels = [(title, _panel(name, title, groups)) for name, title in PANELS.items()]
+        drawn = [(title, chart) for title, chart in panels if chart is not None]
+        return {"panels": drawn, "note": what_is_drawn(groups)} if drawn else None
 
-    note = "Means over images that are moved by δ, a random vector of length ε in units of [0,1] pixels."
-    return join(tag("p", note, class_="note"), per_model(study, build))
+    return per_model(study, build)
 
 
 def read_curve(run: Run, name: str) -> Curve | None:
@@ -110,7 +110,7 @@ def _about(curves: Sequence[Curve], runs: int) -> str:
     return f"{seeds}, band 95 % confidence over its{images} images"
 
 
-def _panel(name: str, title: str, groups: Sequence[Group]) -> Html | None:
+def _panel(name: str, title: str, groups: Sequence[Group]) -> Markup | None:
     series = [found for group in groups if (found := group_series(group, name))]
     if not series:
         return None
@@ -124,7 +124,7 @@ def _panel(name: str, title: str, groups: Sequence[Group]) -> Html | None:
         at = [(one, dict(zip((x for x, _ in one.points), _values(one), strict=True)).get(radius)) for one in series]
         return [(None, f"{title}, ε = {radius:g}", ""), *((one.slot, one.label, text) for one, text in at if text)]
 
-    return tag("figure", tag("figcaption", title, class_="above"), line_chart(title, axes, series, tip))
+    return line_chart(title, axes, series, tip)
 
 
 def _spread(series: Series) -> Sequence[float]:

@@ -4,156 +4,145 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from importlib.resources import files
+from dataclasses import dataclass
 
-from dign.report.analysis.claims import claims_table
+from markupsafe import Markup
+
+from dign.report.analysis.claims import FAILS, PARTLY, PASSES, claims_table
 from dign.report.analysis.comparisons import comparison_table, difference_table
 from dign.report.analysis.paper import citation, paper_comparison
+from dign.report.analysis.settings import settings_table
 from dign.report.analysis.story import headline, opening
 from dign.report.analysis.study import Study
 from dign.report.analysis.tables import (
-    Table,
     corruption_table,
     paper_tables,
     severity_table,
     summary_table,
     temperature_table,
 )
-from dign.report.html.examples_section import examples_section
-from dign.report.html.landscape_section import landscape_section
-from dign.report.html.markup import Html, join, tag
+from dign.report.html.examples_section import examples_parts
+from dign.report.html.landscape_section import landscape_parts
+from dign.report.html.render import read_asset, render
 from dign.report.html.result_sections import (
     accuracy_calibration,
     heat_maps,
-    html_table,
     noise_figures,
-    reliability_section,
-    section_tables,
+    reliability_places,
+    reliability_rows,
     small_multiples,
-    swatch,
 )
-from dign.report.html.run_sections import runs_section, training_section
+from dign.report.html.run_sections import run_details, runs_table, training_parts
 from dign.report.palette import palette_css
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A part of the page, with a tab of its own."""
+
+    key: str
+    title: str
+    content: Markup
 
 
 def build_page(study: Study) -> str:
     """The report as the text of an HTML file; the same runs give the same bytes."""
-    panels = [(key, title, content) for key, title, content in _panels(study) if content]
-    script = _asset("page.js")
-    css = _asset("page.css") + palette_css({group.slot for group in study.groups})
-    title = f"{study.data}: {headline(study)}"
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_policy(script)),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", title),
-        tag("style", Html(css)),
+    script = read_asset("page.js")
+    colors = Markup(palette_css(group.slot for group in study.groups))
+    sentence = headline(study)
+    page = render(
+        "page.html",
+        policy=_policy(script),
+        title=f"{study.data}: {sentence}",
+        css=read_asset("page.css") + read_asset("charts.css") + colors,
+        about=" · ".join(_about(study)),
+        headline=_unbroken(sentence),
+        lead=_unbroken(" ".join(opening(study))),
+        warnings=study.warnings,
+        legend=list({group.label: group for group in study.groups}.values()),
+        panels=_panels(study),
+        provenance=_provenance(study),
+        script=script,
     )
-    main = tag("main", [_panel(*panel) for panel in panels], id="main")
-    body = tag(
-        "body",
-        tag("a", "Skip to the results", href="#main", class_="skip"),
-        _header(study),
-        _navigation([(key, title) for key, title, _ in panels]),
-        _legend(study),
-        main,
-        tag("footer", tag("p", _provenance(study))),
-        tag("div", id="tip", role="status", hidden=True),
-        tag("script", Html(script)),
-    )
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+    return f"{page}\n"
 
 
-def _panels(study: Study) -> list[tuple[str, str, Html | None]]:
-    return [
+def _panels(study: Study) -> list[Panel]:
+    found = [
         ("summary", "Summary", _summary(study)),
         ("corruptions", "Corruptions", _corruptions(study)),
         ("calibration", "Calibration", _calibration(study)),
-        ("examples", "Examples", _titled("Example images", examples_section(study))),
-        ("landscape", "Landscape", _titled("Loss landscape", landscape_section(study))),
-        ("training", "Training", _titled("Training curves", training_section(study))),
+        ("examples", "Examples", _examples(study)),
+        ("landscape", "Landscape", _landscape(study)),
+        ("training", "Training", _training(study)),
         ("paper", "Paper", _paper(study)),
-        ("runs", "Runs", join(tag("h2", "Runs"), runs_section(study))),
+        ("runs", "Runs", render("runs.html", runs=runs_table(study), details=run_details(study))),
     ]
+    return [Panel(key, title, content) for key, title, content in found if content is not None]
 
 
-def _summary(study: Study) -> Html:
-    field = tag("input", type="search", id="filter", placeholder="Filter: a method or a model", autocomplete="off")
-    tools = tag("div", tag("label", "Filter rows", field, class_="filter"), tag("output", id="shown"), class_="tools")
-    table = html_table(summary_table(study), sortable=True, identifier="summary-table")
-    more = [found for found in (comparison_table(study), difference_table(study)) if found]
-    return join(noise_figures(study), tag("h2", "All methods"), tools, table, [_titled_table(one) for one in more])
-
-
-def _titled_table(table: Table) -> Html:
-    return join(tag("h2", table.title), html_table(table))
-
-
-def _paper(study: Study) -> Html:
-    """The claims, our numbers beside the paper's, and our numbers in the layout of its tables."""
-    beside = paper_comparison(study)
-    nothing = f"The paper has no numbers for {study.data} with {', '.join(study.models)}."
-    return join(
-        _titled_table(claims_table(study)),
-        tag("h2", "Our numbers beside the paper's"),
-        section_tables(beside) if beside else tag("p", nothing, class_="note"),
-        [_titled_table(table) for table in paper_tables(study)],
-        tag("p", f"The paper: {citation()}.", class_="note"),
+def _summary(study: Study) -> Markup:
+    tables = (settings_table(study), comparison_table(study), difference_table(study))
+    return render(
+        "summary.html",
+        noise_figures=noise_figures(study),
+        summary=summary_table(study),
+        more=[table for table in tables if table is not None],
     )
 
 
-def _corruptions(study: Study) -> Html | None:
+def _corruptions(study: Study) -> Markup | None:
     if not study.corruptions:
         return None
-    return join(
-        tag("h2", "Accuracy against severity"),
-        small_multiples(study),
-        tag("h2", "Accuracy by corruption and severity"),
-        tag("p", "Percent; the same colors in all maps.", class_="note"),
-        heat_maps(study),
-        tag("h2", "Per corruption"),
-        html_table(corruption_table(study)),
-        tag("h2", "Per severity"),
-        html_table(severity_table(study)),
+    return render(
+        "corruptions.html",
+        small_multiples=small_multiples(study),
+        heat_maps=heat_maps(study),
+        severities=study.severities,
+        by_corruption=corruption_table(study),
+        by_severity=severity_table(study),
     )
 
 
-def _calibration(study: Study) -> Html:
-    explanation = (
-        "Bars: accuracy of the predictions whose confidence lies in the bin. Short lines: their mean confidence; above "
-        "the bar, the model claims more than it can. On the diagonal, confidence is what it says. Below: how often "
-        "each confidence occurs. Counts of all seeds are pooled; pale bins hold less than 0.5 % of the predictions."
-    )
-    scaled = temperature_table(study)
-    return join(
-        _titled("Accuracy against calibration", accuracy_calibration(study)),
-        _titled("After temperature scaling", html_table(scaled) if scaled else None),
-        tag("h2", "Reliability"),
-        tag("p", explanation, class_="note"),
-        reliability_section(study),
+def _calibration(study: Study) -> Markup:
+    return render(
+        "calibration.html",
+        scatters=accuracy_calibration(study),
+        temperature=temperature_table(study),
+        reliability=reliability_rows(study),
+        places=len(reliability_places(study)),
     )
 
 
-def _titled(title: str, content: Html | None) -> Html | None:
-    return join(tag("h2", title), content) if content else None
+def _examples(study: Study) -> Markup | None:
+    parts = examples_parts(study)
+    return render("examples.html", examples=parts) if parts else None
 
 
-def _header(study: Study) -> Html:
-    run = study.runs[0]
-    images = run.evaluation.get("images")
-    about = [study.data, ", ".join(study.models), f"{images} test images" if isinstance(images, int) else None]
-    about += [_plural(len(study.groups), "method"), _plural(len(study.runs), "run")]
-    warnings = [tag("li", warning) for warning in study.warnings]
-    theme = tag("button", "Light or dark", type="button", id="theme", hidden=True)
-    return tag(
-        "header",
-        tag("div", tag("p", " · ".join(part for part in about if part), class_="about"), theme, class_="bar"),
-        tag("h1", _unbroken(headline(study))),
-        tag("p", _unbroken(" ".join(opening(study))), class_="lead"),
-        tag("ul", warnings, class_="warnings", aria_label="Warnings") if warnings else None,
-    )
+def _landscape(study: Study) -> Markup | None:
+    parts = landscape_parts(study)
+    return render("landscape.html", parts=parts) if parts else None
+
+
+def _training(study: Study) -> Markup | None:
+    parts = training_parts(study)
+    return render("training.html", parts=parts) if parts else None
+
+
+def _paper(study: Study) -> Markup | None:
+    """The claims, and our numbers beside the paper's; None where neither can be compared with anything."""
+    claims, beside = claims_table(study), paper_comparison(study)
+    decided = any(row.cells[0].text in (PASSES, FAILS, PARTLY) for row in claims.rows)
+    if beside is None and not decided:
+        return None
+    return render("paper.html", claims=claims, beside=beside, tables=paper_tables(study), citation=citation())
+
+
+def _about(study: Study) -> list[str]:
+    images = study.runs[0].evaluation.get("images")
+    measured = [f"{images} test images"] if isinstance(images, int) else []
+    counts = [_plural(len(study.groups), "method"), _plural(len(study.runs), "run")]
+    return [study.data, ", ".join(study.models), *measured, *counts]
 
 
 def _unbroken(text: str) -> str:
@@ -165,24 +154,6 @@ def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _navigation(panels: list[tuple[str, str]]) -> Html:
-    return tag("nav", [tag("a", title, href=f"#{key}", id=f"tab-{key}") for key, title in panels], id="tabs",
-               aria_label="Parts of the report")  # fmt: skip
-
-
-def _panel(key: str, title: str, content: Html) -> Html:
-    return tag("section", content, id=key, class_="panel", aria_label=title)
-
-
-def _legend(study: Study) -> Html:
-    labels = {group.label: group.slot for group in study.groups}
-    chips = [
-        tag("button", swatch(slot), label, type="button", class_=f"chip s{slot}", aria_pressed="true", data_slot=slot)
-        for label, slot in labels.items()
-    ]
-    return tag("div", chips, id="legend", role="group", aria_label="Show or hide methods")
-
-
 def _provenance(study: Study) -> str:
     """Which versions made the numbers."""
     versions = sorted({
@@ -192,10 +163,6 @@ def _provenance(study: Study) -> str:
         for name, version in run.evaluation["versions"].items()
     })  # fmt: skip
     return f"Made by dign report from {_plural(len(study.runs), 'results file')} ({', '.join(versions)})."
-
-
-def _asset(name: str) -> str:
-    return (files("dign.report.html") / name).read_text(encoding="utf-8")
 
 
 def _policy(script: str) -> str:

@@ -1,11 +1,14 @@
-"""The parts of the page that show results: summary, corruptions, calibration."""
+"""The parts of the page that show results, as charts and values for the templates."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from dign.report.analysis.claims import FAILS, PARTLY, PASSES, UNMEASURED, UNSURE
+from markupsafe import Markup
+
+from dign.metrics import Calibration
 from dign.report.analysis.quantities import (
     CALIBRATION,
     MCA_N,
@@ -16,70 +19,26 @@ from dign.report.analysis.quantities import (
     severity_error,
 )
 from dign.report.analysis.study import Group, Study
-from dign.report.analysis.tables import NOTHING, Cell, Section, Table, statistic_cell
+from dign.report.analysis.tables import statistic_cell
 from dign.report.html.calibration_charts import Spot, reliability_diagram, scatter
-from dign.report.html.charts import Axes, Series, Tip, line_chart, number_ticks, percent_range, tip_text
-from dign.report.html.markup import Html, join, tag
+from dign.report.html.charts import Axes, Series, Tip, end_label_room, line_chart, number_ticks, tip_text
 from dign.report.palette import dash_of, heat_color
+from dign.report.scales import accuracy_range, error_range
 
 
-def html_table(table: Table, *, sortable: bool = False, identifier: str | None = None) -> Html:
-    """A table in a box that scrolls sideways on small screens; `sortable` gives its heads buttons."""
-    heads = [(table.corner, "", False), *((c.label, c.help, c.numeric) for c in table.columns)]
-    head = []
-    for label, help_text, numeric in heads:
-        inner = tag("button", label, type="button", title=help_text or None) if sortable else label
-        head.append(tag("th", inner, scope="col", class_="num" if numeric else None, title=help_text or None))
-    bodies = []
-    for section in table.sections:
-        rows = []
-        if section.heading:
-            rows.append(tag("tr", tag("th", section.heading, colspan=len(heads), scope="rowgroup"), class_="section"))
-        rows += [_html_row(table, row) for row in section.rows]
-        bodies.append(tag("tbody", rows, data_section=section.heading or ""))
-    kind = "data sentences" if table.wide_labels else "data"
-    whole = tag("table", tag("thead", tag("tr", head)), bodies, id=identifier, class_=kind,
-                data_sortable=sortable)  # fmt: skip
-    box = tag("div", whole, class_="scroll", tabindex="0", role="region", aria_label=table.title)
-    return join(box, tag("p", table.caption, class_="note") if table.caption else None)
+@dataclass(frozen=True)
+class ModelPart:
+    """What a section shows for one model; `name` is None where there is only one."""
+
+    name: str | None
+    content: Any
 
 
-def _html_row(table: Table, row) -> Html:
-    label = join(swatch(row.slot), row.label) if row.slot is not None else row.label
-    cells = [_html_cell(cell, column.numeric) for cell, column in zip(row.cells, table.columns, strict=True)]
-    slot = None if row.slot is None else f"s{row.slot}"
-    return tag("tr", tag("th", label, scope="row", title=row.help or None, data_value=row.label), cells, class_=slot)
-
-
-def _html_cell(cell: Cell, numeric: bool) -> Html:
-    shown: object = tag("strong", cell.text) if cell.best else cell.text
-    spread = tag("span", f" ± {cell.std:.1f}", class_="std") if cell.std is not None else None
-    value = None if cell.value is None else f"{cell.value:.6f}"
-    kinds = {PASSES: " passes", FAILS: " fails"} | dict.fromkeys((UNSURE, UNMEASURED, PARTLY), " unsure")
-    kind = kinds.get(cell.text, "")
-    return tag("td", shown, spread, class_="num" if numeric else f"text{kind}", data_value=value)
-
-
-def section_tables(table: Table) -> Html:
-    """A table's sections as small tables side by side: for long ones."""
-    parts = []
-    for section in table.sections:
-        rows = tuple(replace(row, slot=None) for row in section.rows)
-        single = replace(table, sections=(Section(None, rows),), caption="")
-        slot = section.rows[0].slot
-        heading = tag("h4", swatch(slot) if slot is not None else None, section.heading)
-        parts.append(tag("div", heading, html_table(single), class_=None if slot is None else f"s{slot}"))
-    return join(tag("p", table.caption, class_="note"), tag("div", parts, class_="grid-of-tables"))
-
-
-def swatch(slot: int) -> Html:
-    return tag("span", class_=f"swatch s{slot}", aria_hidden="true")
-
-
-def per_model(study: Study, build) -> Html:
-    """`build(groups)` for every model, under its name where there are several."""
+def per_model(study: Study, build: Callable[[Sequence[Group]], Any]) -> list[ModelPart]:
+    """`build(groups)` for every model; None leaves a model out."""
     several = len(study.models) > 1
-    return join([[tag("h3", model) if several else None, build(study.of_model(model))] for model in study.models])
+    built = [(model, build(study.of_model(model))) for model in study.models]
+    return [ModelPart(model if several else None, content) for model, content in built if content is not None]
 
 
 @dataclass(frozen=True)
@@ -101,10 +60,11 @@ class Against:
         return [mean for mean in means if mean is not None]
 
 
-def severity_chart(groups: Sequence[Group], what: Against, y_range: tuple[float, float], large: bool = False) -> Html:
+def severity_chart(groups: Sequence[Group], what: Against, y_range: tuple[float, float], large: bool = False) -> Markup:
     series = [_severity_series(group, what) for group in groups]
     series = [one for one in series if one.points]
-    width, height, right = (460.0, 300.0, 92.0) if large else (300.0, 190.0, 10.0)
+    width, height = (460.0, 300.0) if large else (300.0, 190.0)
+    right = end_label_room([one.label for one in series]) if large else 10.0
     ticks = [(place, str(place) if place else "clean") for place in what.places]
     axes = Axes(
         width,
@@ -139,26 +99,24 @@ def _severity_tip(groups: Sequence[Group], what: Against, index: int) -> Tip:
     return [(None, f"{what.title}, {level.label.lower()}", ""), *lines]
 
 
-def noise_figures(study: Study) -> Html | None:
+def noise_figures(study: Study) -> list[ModelPart]:
     """The figures to look at first: accuracy and calibration error as noise grows."""
     names = study.noises or study.counted
     if not names:
-        return None
+        return []
     title = noise_text(study.noises).capitalize() if study.noises else "All corruptions"
     accuracy = Against.of(study, names, title)
     error = Against.of(study, names, title, severity_error, y_label="Calibration error (ECE), %")
-    accuracy_range = percent_range(accuracy.values(study.groups))
-    error_range = (0.0, 1.08 * max(error.values(study.groups)))
+    accuracies = accuracy_range(accuracy.values(study.groups))
+    errors = error_range(error.values(study.groups))
 
-    def build(groups: Sequence[Group]) -> Html:
-        bands = " Bands: ± one standard deviation over seeds." if _several_seeds(groups) else ""
-        left = tag("figcaption", f"Accuracy as the corruption grows: {title.lower()}. Higher is better.{bands}")
-        right = tag("figcaption", "How far confidence is from accuracy, pooled over the same images. Lower is better.")
-        figures = [
-            tag("figure", severity_chart(groups, accuracy, accuracy_range, large=True), left),
-            tag("figure", severity_chart(groups, error, error_range, large=True), right),
-        ]
-        return tag("div", figures, class_="panels wide hero")
+    def build(groups: Sequence[Group]) -> dict[str, Any]:
+        return {
+            "title": title.lower(),
+            "accuracy": severity_chart(groups, accuracy, accuracies, large=True),
+            "error": severity_chart(groups, error, errors, large=True),
+            "bands": _several_seeds(groups),
+        }
 
     return per_model(study, build)
 
@@ -167,92 +125,119 @@ def _several_seeds(groups: Sequence[Group]) -> bool:
     return any(len(group.runs) > 1 for group in groups)
 
 
-def small_multiples(study: Study) -> Html:
-    """A panel per corruption, all with the same scale."""
+def small_multiples(study: Study) -> list[ModelPart]:
+    """A chart per corruption by family, all with the same scale."""
     panels = {name: Against.of(study, (name,), corruption_title(name)) for name in study.corruptions}
-    y_range = percent_range([value for what in panels.values() for value in what.values(study.groups)])
+    y_range = accuracy_range([value for what in panels.values() for value in what.values(study.groups)])
 
-    def build(groups: Sequence[Group]) -> Html:
-        families: dict[str, list[Html]] = {}
+    def build(groups: Sequence[Group]) -> dict[str, list[tuple[str, Markup]]]:
+        families: dict[str, list[tuple[str, Markup]]] = {}
         for name, family in study.corruptions.items():
             chart = severity_chart(groups, panels[name], y_range)
-            panel = tag("figure", tag("figcaption", panels[name].title, class_="above"), chart)
-            families.setdefault(family, []).append(panel)
-        return join([
-            [tag("h4", family.capitalize()) if len(families) > 1 else None, tag("div", panels, class_="panels")]
-            for family, panels in families.items()
-        ])  # fmt: skip
+            families.setdefault(family, []).append((panels[name].title, chart))
+        return families
 
     return per_model(study, build)
 
 
-def heat_maps(study: Study) -> Html:
-    """Accuracy by corruption and severity, one map per method."""
-    return per_model(study, lambda groups: tag("div", [_heat_map(group, study) for group in groups], class_="heats"))
+@dataclass(frozen=True)
+class HeatCell:
+    text: str
+    background: str
+    ink: str
+    tip: str
 
 
-def _heat_map(group: Group, study: Study) -> Html:
-    head = [tag("th", str(severity), scope="col") for severity in study.severities]
-    rows = []
-    for name in study.corruptions:
-        cells = [_heat_cell(group, name, severity) for severity in study.severities]
-        rows.append(tag("tr", tag("th", corruption_title(name), scope="row"), cells))
-    head_row = tag("tr", tag("td"), head)
-    table = tag("table", tag("caption", swatch(group.slot), group.label), tag("thead", head_row), tag("tbody", rows),
-                class_="heat")  # fmt: skip
-    return tag("div", table, class_=f"s{group.slot} scroll")
+@dataclass(frozen=True)
+class HeatMap:
+    """Accuracy by corruption and severity of one method; None where it was not measured."""
+
+    label: str
+    slot: int
+    rows: list[tuple[str, list[HeatCell | None]]]
 
 
-def _heat_cell(group: Group, name: str, severity: int) -> Html:
+def heat_maps(study: Study) -> list[ModelPart]:
+    def build(groups: Sequence[Group]) -> list[HeatMap]:
+        return [HeatMap(group.label, group.slot, _heat_rows(group, study)) for group in groups]
+
+    return per_model(study, build)
+
+
+def _heat_rows(group: Group, study: Study) -> list[tuple[str, list[HeatCell | None]]]:
+    return [
+        (corruption_title(name), [_heat_cell(group, name, severity) for severity in study.severities])
+        for name in study.corruptions
+    ]
+
+
+def _heat_cell(group: Group, name: str, severity: int) -> HeatCell | None:
     statistic = group.statistic(severity_accuracy(severity, (name,), name))
     if statistic is None:
-        return tag("td", NOTHING)
+        return None
     background, ink = heat_color(statistic.mean / 100)
     place = f"{corruption_title(name)}, severity {severity}"
     lines = [(group.slot, group.label, ""), (None, place, f"{statistic_cell(statistic).plain} %")]
-    style = f"background:{background};color:{ink}"
-    return tag("td", f"{statistic.mean:.0f}", style=style, data_tip=tip_text(lines))
+    return HeatCell(f"{statistic.mean:.0f}", background, ink, tip_text(lines))
 
 
-def reliability_section(study: Study) -> Html:
-    """Per method: clean, noise and (where there is more than noise) all corruptions side by side."""
-    places = [("Clean images", None, "clean"), ("Noise", study.noises, "noise")]
+@dataclass(frozen=True)
+class Diagram:
+    title: str
+    ece: str
+    chart: Markup
+
+
+@dataclass(frozen=True)
+class ReliabilityRow:
+    label: str
+    slot: int
+    diagrams: list[Diagram]
+
+
+def reliability_places(study: Study) -> list[tuple[str, str, tuple[str, ...] | None]]:
+    """Title, key of the calibration scores, and corruptions (None: clean images) of a method's diagrams."""
+    places: list[tuple[str, str, tuple[str, ...] | None]] = [("Clean images", "clean", None)]
+    places.append(("Noise", "noise", study.noises))
     if set(study.counted) - set(study.noises):
-        places.append(("All corruptions", study.counted, "all"))
-    kind = "rows" if len(places) < 3 else "rows broad"
-    return per_model(study, lambda groups: tag("div", [_reliability_row(g, places) for g in groups], class_=kind))
+        places.append(("All corruptions", "all", study.counted))
+    return places
 
 
-def _reliability_row(group: Group, places) -> Html:
-    figures = []
-    for title, names, place in places:
-        pooled = group.pooled(names)
-        if pooled is None:
-            continue
-        ece = statistic_cell(group.statistic(CALIBRATION[place, "ece"])).plain
-        caption = tag("figcaption", title, tag("span", f"ECE {ece}", class_="score"), class_="above")
-        diagram = reliability_diagram(f"Reliability of {group.label}, {title.lower()}", pooled, group.slot)
-        figures.append(tag("figure", caption, diagram))
-    head = tag("h4", swatch(group.slot), group.label)
-    return tag("section", head, tag("div", figures, class_="panels"), class_=f"s{group.slot} card")
+def reliability_rows(study: Study) -> list[ModelPart]:
+    """Per method: clean, noise and (where there is more than noise) all corruptions side by side."""
+    places = reliability_places(study)
+
+    def build(groups: Sequence[Group]) -> list[ReliabilityRow]:
+        rows = []
+        for group in groups:
+            pooled = [(title, key, group.pooled(names)) for title, key, names in places]
+            found = [_diagram(group, title, key, counts) for title, key, counts in pooled if counts is not None]
+            rows.append(ReliabilityRow(group.label, group.slot, found))
+        return rows
+
+    return per_model(study, build)
 
 
-def accuracy_calibration(study: Study) -> Html | None:
+def _diagram(group: Group, title: str, key: str, pooled: Calibration) -> Diagram:
+    ece = statistic_cell(group.statistic(CALIBRATION[key, "ece"])).plain
+    chart = reliability_diagram(f"Reliability of {group.label}, {title.lower()}", pooled, group.slot)
+    return Diagram(title, ece, chart)
+
+
+def accuracy_calibration(study: Study) -> list[ModelPart]:
     """mCA-N against ECE-N: a method should be right often and know when it is not."""
     ece = CALIBRATION["noise", "ece"]
 
-    def build(groups: Sequence[Group]) -> Html | None:
+    def build(groups: Sequence[Group]) -> dict[str, Any] | None:
         spots = [spot for group in groups if (spot := _spot(group, MCA_N, ece))]
         if not spots:
             return None
-        chart = scatter(
-            "Accuracy against calibration under noise", spots, "mCA-N, % (more is better)", "ECE-N, % (less is better)"
-        )
-        note = "Small marks: single seeds." if _several_seeds(groups) else ""
-        caption = f"Accuracy under noise against calibration error under noise; lower right is better. {note}"
-        return tag("figure", chart, tag("figcaption", caption))
+        title = "Accuracy against calibration under noise"
+        chart = scatter(title, spots, "mCA-N, % (more is better)", "ECE-N, % (less is better)")
+        return {"chart": chart, "seeds": _several_seeds(groups)}
 
-    return per_model(study, build) if study.noises else None
+    return per_model(study, build) if study.noises else []
 
 
 def _spot(group: Group, x: Quantity, y: Quantity) -> Spot | None:

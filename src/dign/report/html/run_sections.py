@@ -4,39 +4,39 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from markupsafe import Markup
 
 from dign.evaluation.results import clean_text, is_number
 from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA_N
 from dign.report.analysis.study import Group, Study
 from dign.report.analysis.tables import Cell, Column, Row, Section, Table
 from dign.report.html.charts import Axes, Series, Tip, line_chart, number_ticks
-from dign.report.html.markup import Html, join, tag
-from dign.report.html.result_sections import html_table, per_model, swatch
+from dign.report.html.result_sections import ModelPart, per_model
 from dign.report.load import Run, flatten
 from dign.report.palette import dash_of
+from dign.report.scales import accuracy_range
 
 PLACE = re.compile(
     r"(?P<before>(--[\w.-]+=)?(folder:|hub:)?)(?P<path>([A-Za-z]:|~[^/\\]*)?[/\\](?![/\\]).*)", re.DOTALL
 )
-"""An absolute path, alone or after what may stand before one; no URL."""
+"""An absolute path, alone or after what may stand before one; not a URL."""
 POINTS = 100
-"""A training curve is thinned to about so many points."""
+"""About how many points a training curve is thinned to."""
 
 
-def training_section(study: Study) -> Html | None:
+def training_parts(study: Study) -> list[ModelPart]:
     """Validation accuracy and training loss against epochs, of every run that left its metrics."""
-    if not any(run.metrics for run in study.runs):
-        return None
 
-    def build(groups: Sequence[Group]) -> Html:
-        figures = [
-            _curves("Validation accuracy", "Accuracy, %", groups, validation_curve),
-            _curves("Training loss", "Loss", groups, loss_curve),
-        ]
-        note = "Methods add terms of their own to the loss, so losses of different methods cannot be compared."
-        return join(tag("div", figures, class_="panels wide"), tag("p", note, class_="note"))
+    def build(groups: Sequence[Group]) -> list[tuple[str, Markup]] | None:
+        charts = {
+            "Validation accuracy": _curves("Validation accuracy", "Accuracy, %", groups, validation_curve),
+            "Training loss": _curves("Training loss", "Loss", groups, loss_curve),
+        }
+        return [(title, chart) for title, chart in charts.items() if chart is not None] or None
 
     return per_model(study, build)
 
@@ -74,7 +74,9 @@ def _steps_per_epoch(run: Run) -> float | None:
     return exact[-1]["step"] / exact[-1]["epoch"] if exact else None
 
 
-def _curves(title: str, y_label: str, groups: Sequence[Group], curve) -> Html | None:
+def _curves(
+    title: str, y_label: str, groups: Sequence[Group], curve: Callable[[Run], list[tuple[float, float]]]
+) -> Markup | None:
     series = [
         Series(group.label, group.slot, points, dash=dash_of(group), markers=False)
         for group in groups
@@ -85,11 +87,10 @@ def _curves(title: str, y_label: str, groups: Sequence[Group], curve) -> Html | 
         return None
     xs = [x for one in series for x, _ in one.points]
     ys = [y for one in series for _, y in one.points]
-    low, high = (0.0, max(ys)) if "loss" in title else (10 * math.floor(min(ys) / 10), 100.0)
+    low, high = accuracy_range(ys) if curve is validation_curve else (min(0.0, *ys), max(ys))
     axes = Axes(460, 280, (0, max(xs)), (low, high), (12, 12, 38, 46), number_ticks(0, max(xs), 6),
                 number_ticks(low, high), "Epoch", y_label)  # fmt: skip
-    chart = line_chart(f"{title} against epochs", axes, series, lambda x: _curve_tip(title, series, x))
-    return tag("figure", tag("figcaption", title, class_="above"), chart)
+    return line_chart(f"{title} against epochs", axes, series, lambda x: _curve_tip(title, series, x))
 
 
 def _curve_tip(title: str, series: Sequence[Series], x: float) -> Tip:
@@ -102,15 +103,12 @@ def _curve_tip(title: str, series: Sequence[Series], x: float) -> Tip:
     return [(None, f"{title}, epoch {x:.3g}", ""), *values]
 
 
-def runs_section(study: Study) -> Html:
-    """A table of all runs, and what each of them was made with."""
+def runs_table(study: Study) -> Table:
     columns = tuple(Column(label, numeric=numeric) for label, numeric in
                     (("Model", False), ("Seed", True), ("Clean acc.", True), ("mCA-N", True), ("Parameters", True),
                      ("Images", True), ("Folder", False)))  # fmt: skip
     rows = [_run_row(run, group) for group in study.groups for run in group.runs]
-    table = Table("runs", "Runs", "Every run in this report.", "Method", columns, (Section(None, tuple(rows)),))
-    details = [_run_details(run, group) for group in study.groups for run in group.runs]
-    return join(html_table(table, sortable=True, identifier="runs-table"), tag("h3", "Configurations"), details)
+    return Table("runs", "Runs", "Every run in this report.", "Method", columns, (Section(None, tuple(rows)),))
 
 
 def _run_row(run: Run, group: Group) -> Row:
@@ -126,24 +124,35 @@ def _run_row(run: Run, group: Group) -> Row:
     return Row(group.label, cells, group.slot)
 
 
-def _run_details(run: Run, group: Group) -> Html:
-    summary = tag("summary", swatch(group.slot), f"{group.label}, {run.model}, seed {run.seed} ",
-                  tag("span", run.name, class_="note"))  # fmt: skip
+@dataclass(frozen=True)
+class RunDetails:
+    """What a run was made with: lists of settings under their titles."""
+
+    title: str
+    name: str
+    slot: int
+    lists: list[tuple[str, list[tuple[str, str]]]]
+
+
+def run_details(study: Study) -> list[RunDetails]:
+    return [_run_details(run, group) for group in study.groups for run in group.runs]
+
+
+def _run_details(run: Run, group: Group) -> RunDetails:
     about = {key: value for key, value in run.details.items() if key != "folder"}  # a page is shared, a disk is not
     parts = [("Configuration", run.config), ("Evaluation", run.evaluation), ("Run", about)]
-    lists = [[tag("h4", title), _settings(values)] for title, values in parts if values]
-    return tag("details", summary, tag("div", lists, class_="settings"), class_=f"s{group.slot}")
+    lists = [(title, _settings(values)) for title, values in parts if values]
+    return RunDetails(f"{group.label}, {run.model}, seed {run.seed}", run.name, group.slot, lists)
 
 
-def _settings(values: dict[str, Any]) -> Html:
-    shown = ((key, _shown(_placeless(value))) for key, value in flatten(values).items())
-    return tag("dl", [tag("div", tag("dt", clean_text(key)), tag("dd", value)) for key, value in shown])
+def _settings(values: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(clean_text(key), _shown(without_place(value))) for key, value in flatten(values).items()]
 
 
-def _placeless(value: Any) -> Any:
-    """Without where things lie on somebody's disk: of an absolute path the last part."""
+def without_place(value: Any) -> Any:
+    """Of an absolute path, which says where things are on a disk, the last part."""
     if isinstance(value, list):
-        return [_placeless(word) for word in value]
+        return [without_place(word) for word in value]
     if not isinstance(value, str):
         return value
     matched = PLACE.fullmatch(value)
