@@ -6,6 +6,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # also for the commands that test
 
 import pytest
 import torch
+from fake_runs import demo_runs, fake_run, grid_runs  # noqa: F401 (fixtures)
 from hypothesis import settings
 
 torch.set_num_threads(1)

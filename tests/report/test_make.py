@@ -1,77 +1,49 @@
-"""`dign report` as a person uses it."""
+"""From paths of runs to a written report."""
 
-import json
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from dign.cli.report import command, terminal_table
 from dign.core.errors import UserError
-from dign.report.make import comparison_of
+from dign.report.make import comparison_of, make_report
 
 
-def report(*arguments, code=0):
-    result = CliRunner().invoke(command, [str(argument) for argument in arguments], catch_exceptions=code != 0)
-    assert result.exit_code == code or code is None, result.output
-    return result
+@pytest.mark.parametrize(
+    ("name", "start"), [("r.html", "<!doctype html>"), ("r.md", "## Summary"), ("r.csv", "table,"), ("r.tex", "% Comp")]
+)
+def test_the_suffix_chooses_the_format(demo_runs, tmp_path, name, start):
+    path = make_report(demo_runs, str(tmp_path / "deep" / name))
+    assert path == tmp_path / "deep" / name and path.read_text().startswith(start)
 
 
-def test_help_does_not_import_torch():
-    check = "import sys; import dign.cli.report; assert 'torch' not in sys.modules and 'rich' not in sys.modules"
-    subprocess.run([sys.executable, "-c", check], check=True)
-    assert "dign report --compare" in report("--help").output
+def test_one_path_several_paths_and_strings_are_taken(demo_runs, tmp_path):
+    paths = sorted(demo_runs.iterdir())
+    for runs in (demo_runs, str(demo_runs), paths, list(map(str, paths))):
+        make_report(runs, tmp_path / "r.md")
+        assert "| DiGN w/o CR |" in (tmp_path / "r.md").read_text()
 
 
-def test_html_is_written_and_the_table_is_shown(demo_runs, tmp_path):
-    out = tmp_path / "deep" / "report.html"
-    result = report(demo_runs, "--out", out)
-    assert out.read_text().startswith("<!doctype html>")
-    assert "DiGN" in result.output and "mCA-N" in result.output and str(out) in result.output
+def test_a_file_of_another_kind_is_refused_and_left_alone(demo_runs, tmp_path):
+    picture = tmp_path / "photo.jpg"
+    picture.write_text("a photograph")
+    with pytest.raises(UserError, match=r"expected a name in \.html, .* or \.tex"):
+        make_report(demo_runs, picture)
+    assert picture.read_text() == "a photograph"
 
 
-def test_the_ending_of_out_chooses_the_format(demo_runs, tmp_path):
-    for name, start in (("t.md", "## Summary"), ("t.csv", "table,"), ("t.tex", "% Compile")):
-        report(demo_runs, "--out", tmp_path / name)
-        assert (tmp_path / name).read_text().startswith(start)
+def test_no_runs_are_refused(tmp_path):
+    with pytest.raises(UserError, match="runs is empty"):
+        make_report([], tmp_path / "r.html")
 
 
-def test_tables_go_to_the_terminal_without_out(demo_runs):
-    result = report(demo_runs, "--format", "markdown")
-    assert result.stdout.startswith("## Summary") and "| DiGN |" in result.stdout
-
-
-def test_csv_into_a_folder_gives_a_file_per_table(demo_runs, tmp_path):
-    report(demo_runs, "--format", "csv", "--out", tmp_path / "tables")
-    names = {path.name for path in (tmp_path / "tables").iterdir()}
-    assert {"summary.csv", "corruptions.csv", "severities.csv", "table1.csv", "claims.csv"} <= names
-
-
-def test_a_skipped_run_is_named_on_standard_error(fake_run, tmp_path):
-    fake_run(tmp_path / "good")
-    (fake_run(tmp_path / "bad") / "results.json").unlink()
-    result = report(tmp_path, "--out", tmp_path / "r.html")
-    assert "warning" in result.stderr and "bad" in result.stderr
-
-
-def test_data_chooses_among_data_sets(fake_run, tmp_path):
+def test_a_python_caller_is_told_of_no_option(fake_run, tmp_path):
     fake_run(tmp_path / "a", data="digits")
     fake_run(tmp_path / "b", data="cifar10")
-    out = tmp_path / "r.html"
-    assert "different data sets" in str(report(tmp_path, "--out", out, code=1).exception)
-    assert not out.exists()
-    report(tmp_path, "--data", "cifar10", "--out", out)
-    assert "None of these runs" in str(report(tmp_path, "--data", "mnist", "--out", out, code=1).exception)
-
-
-def test_compare_tells_two_runs_of_one_method_apart(fake_run, tmp_path):
-    first, second = fake_run(tmp_path / "old" / "run"), fake_run(tmp_path / "new" / "run")
-    study = comparison_of(first, second)
-    assert [group.label for group in study.groups] == ["DiGN [old]", "DiGN [new]"]
-    assert len({group.slot for group in study.groups}) == 2 and study.warnings == []
-    result = report("--compare", first, second, "--format", "markdown")
-    assert "## DiGN \\[old\\] and DiGN \\[new\\]" in result.stdout
+    for runs, out, data in ((tmp_path, "r.html", None), (tmp_path, "r.html", "mnist"), (tmp_path, "r.pdf", None)):
+        with pytest.raises(UserError) as error:
+            make_report(runs, Path(tmp_path / out), data=data)
+        assert "--" not in str(error.value)
+    make_report(tmp_path, tmp_path / "r.html", data="cifar10")
 
 
 def test_compare_keeps_the_order_given_and_pairs_seeds(fake_run, tmp_path):
@@ -85,79 +57,3 @@ def test_compare_keeps_the_order_given_and_pairs_seeds(fake_run, tmp_path):
 def test_compare_refuses_a_side_with_several_methods(demo_runs, fake_run, tmp_path):
     with pytest.raises(UserError, match="several methods"):
         comparison_of(demo_runs, fake_run(tmp_path / "a"))
-
-
-def test_mistakes_are_one_sentence(demo_runs, tmp_path):
-    for arguments in ([], [demo_runs, "--compare", demo_runs, demo_runs], [tmp_path / "nowhere"]):
-        error = report(*arguments, code=1).exception
-        assert isinstance(error, UserError) and str(error).count("\n") == 0
-    assert isinstance(report(demo_runs, "--out", tmp_path, code=1).exception, UserError)
-
-
-def test_a_narrow_terminal_gets_the_first_columns_unbroken(grid_runs):
-    from rich.console import Console
-
-    from dign.report.analysis.tables import summary_table
-    from dign.report.make import study_of
-
-    table = summary_table(study_of([grid_runs]))
-    for width, expected, missing in ((80, "ECE-N", "SH-N"), (200, "SH-N", None)):
-        console = Console(width=width, record=True, quiet=True)
-        with console.capture() as captured:
-            console.quiet = False
-            console.print(terminal_table(table, width))
-        lines = captured.get().splitlines()
-        assert sum("DiGN w/o CR" in line and " ± " in line for line in lines) == 1
-        assert any(expected in line for line in lines) and not any(missing in line for line in lines if missing)
-
-
-def test_markup_and_escape_codes_in_names_do_nothing_in_the_terminal(fake_run, tmp_path):
-    fake_run(tmp_path / "a", run={"title": "[red]x[/red]\x1b[2J"})
-    result = report(tmp_path / "a", "--out", tmp_path / "r.html")
-    assert "\x1b[2J" not in result.output and "[red]x" in result.output
-
-
-def test_the_picture_is_a_png_of_readable_size(demo_runs, grid_runs, fake_run, tmp_path):
-    from PIL import Image
-
-    for name, runs in (("demo", demo_runs), ("grid", grid_runs)):
-        picture = tmp_path / f"{name}.png"
-        report(runs, "--out", tmp_path / "r.html", "--figure", picture, "-q")
-        with Image.open(picture) as image:
-            assert image.format == "PNG" and image.width > 1500 and image.height > 400
-    blur = fake_run(tmp_path / "blur", families=("blur",))
-    error = report(blur, "--out", tmp_path / "r.html", "--figure", tmp_path / "no.png", code=1).exception
-    assert isinstance(error, UserError) and not (tmp_path / "no.png").exists()
-
-
-def test_the_picture_shows_a_model_that_is_always_wrong_and_any_name(fake_run, tmp_path, monkeypatch):
-    from matplotlib.axes import Axes
-
-    drawn, plot = [], Axes.plot
-
-    def plotted(axes, *values, **how):
-        drawn.append(values[0])
-        return plot(axes, *values, **how)
-
-    monkeypatch.setattr(Axes, "plot", plotted)
-    folder = fake_run(tmp_path / "a", run={"title": r"a$\x$b"})
-    results = json.loads((folder / "results.json").read_text())
-    for entry in results["corruptions"].values():
-        bins = entry["severities"]["5"]["bins"]
-        entry["severities"]["5"] |= {"accuracy": 0.0, "bins": bins | {"correct": [0] * len(bins["correct"])}}
-    (folder / "results.json").write_text(json.dumps(results))
-    report(folder, "--out", tmp_path / "r.html", "--figure", tmp_path / "figure.png")
-    assert drawn[0] == (0, 1, 2, 3, 4, 5)
-
-
-@pytest.mark.parametrize(
-    "arguments", [("--out", "mine.jpg"), ("--out", "results.json"), ("--figure", "mine.jpg"),
-                  ("--format", "html", "--out", "x.png", "--figure", "x.png")]
-)  # fmt: skip
-def test_a_file_that_is_something_else_is_not_written_over(demo_runs, tmp_path, monkeypatch, arguments, dign_command):
-    monkeypatch.chdir(tmp_path)
-    for name in arguments:
-        (tmp_path / name).write_text("something else")
-    code, _, said = dign_command("report", demo_runs, *arguments)
-    assert code == 2 and said.count("\n") == 1
-    assert all((tmp_path / name).read_text() == "something else" for name in arguments)

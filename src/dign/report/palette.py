@@ -21,7 +21,8 @@ _KNOWN: dict[str, tuple[str, str]] = {  # on a light ground, on a dark ground
     "DiGN+AugMix": ("#5c0660", "#e5cbff"),
 }
 _MORE = (("#8a5a2b", "#d9a878"), ("#007f8f", "#46c6d6"), ("#a00020", "#ff7d8c"), ("#4d7c0f", "#a6d84f"),
-         ("#5b3fa8", "#b49af5"), ("#30343b", "#e3e5ea"))  # fmt: skip
+         ("#5b3fa8", "#b49af5"), ("#30343b", "#e3e5ea"), ("#b0306a", "#f48fb1"), ("#00695c", "#80cbc4"),
+         ("#ad4e00", "#ffb380"), ("#283593", "#9fa8da"), ("#827717", "#dce775"), ("#6d4c41", "#bcaaa4"))  # fmt: skip
 COLORS = (*(_KNOWN[title] for title in METHOD_ORDER), *_MORE)
 THEME = {  # on a light ground, on a dark ground
     "ground": ("#fbfaf7", "#14161a"),

@@ -175,4 +175,25 @@ def test_a_run_whose_settings_nobody_knows_stands_beside_those_that_differ(fake_
         fake_run(tmp_path / str(weight), "DiGN", seed, config={"settings.dign.weight": weight})
     (fake_run(tmp_path / "unknown", "DiGN", 2) / "config.toml").unlink(missing_ok=True)
     groups = make_study(*load_runs([tmp_path])).groups
-    assert {group.label for group in groups} == {"DiGN (weight 0.2)", "DiGN (weight 0.5)", "DiGN (weight not known)"}
+    assert [group.settings_text for group in groups] == ["weight 0.2", "weight 0.5", "weight not known"]
+
+
+def test_variants_whose_settings_are_long_have_letters_in_the_order_of_their_settings(fake_run, tmp_path):
+    for index, (sigma, weight) in enumerate(((10, 1), (2, 5), (2, 1))):
+        settings = {"settings.dign.sigma_max": sigma, "settings.dign.weight": weight}
+        for model in ("one", "two"):
+            fake_run(tmp_path / f"{index}-{model}", "DiGN", model=model, config=settings)
+    fake_run(tmp_path / "standard", "Standard", model="one")
+    study = make_study(*load_runs([tmp_path]))
+    named = {(group.model, group.label): group.settings_text for group in study.groups}
+    lettered = {"A": "sigma_max 2, weight 1", "B": "sigma_max 2, weight 5", "C": "sigma_max 10, weight 1"}
+    variants = {(model, f"DiGN {letter}"): text for model in ("one", "two") for letter, text in lettered.items()}
+    assert named == {**variants, ("one", "Standard"): ""}
+    assert len({group.slot for group in study.groups}) == 4
+
+
+def test_more_variants_than_letters_have_numbers(fake_run, tmp_path):
+    for index in range(28):
+        fake_run(tmp_path / str(index), "DiGN", images=20, config={"a_setting_with_a_long_name": index})
+    labels = [group.label for group in make_study(*load_runs([tmp_path])).groups]
+    assert labels[25:] == ["DiGN Z", "DiGN 27", "DiGN 28"]

@@ -1,28 +1,22 @@
-"""The page as text: what it says, and that nothing from a file becomes markup."""
+"""The page as text and in a real browser: what it says, that nothing from a file becomes markup, that it works."""
 
 import base64
-import itertools
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 
-import numpy as np
 import pytest
+from fake_runs import write_fake_run
 
-from dign.report.analysis.story import headline, opening
-from dign.report.analysis.study import METHOD_ORDER, make_study
-from dign.report.html.calibration_charts import reliability_diagram
-from dign.report.html.charts import nice_ticks
-from dign.report.html.examples_section import PNG, example_images
-from dign.report.html.markup import Html, join, tag
+from dign.report.analysis.story import headline
+from dign.report.html.examples_section import PNG
 from dign.report.html.page import build_page
-from dign.report.html.run_sections import loss_curve, validation_curve
-from dign.report.load import load_run, load_runs
 from dign.report.make import study_of
-from dign.report.palette import ColorS, heat_color, relative_luminance
 
 EVIL = '<script>window.evil=1</script><img src=x onerror="window.evil=1">'
 ONE_PIXEL = base64.b64encode(PNG + b"rest of a picture").decode()
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 class Outline(HTMLParser):
@@ -36,12 +30,6 @@ class Outline(HTMLParser):
     def handle_starttag(self, name, attributes):
         self.elements.append(name)
         self.attributes += [(name, key, value) for key, value in attributes]
-
-
-def test_text_is_escaped_and_markup_is_not():
-    assert tag("p", "<b>", Html("<i></i>"), title='a"b') == '<p title="a&quot;b">&lt;b&gt;<i></i></p>'
-    assert join(["a", None, ("<", 3)]) == "a&lt;3"
-    assert tag("line", x1=1.0, x2=0.3333, stroke_width=2) == '<line x1="1" x2="0.33" stroke-width="2"/>'
 
 
 def test_the_page_needs_nothing_but_itself(grid_runs):
@@ -71,50 +59,11 @@ def test_names_from_files_stay_text(fake_run, tmp_path):
     assert not [key for _, key, _ in outline.attributes if key.startswith("on")]
 
 
-def test_the_opening_says_who_is_best_with_the_numbers(demo_runs):
-    study = study_of([demo_runs])
-    means = {group.label: group.runs[0].summary["mca_n"] for group in study.groups}
-    assert headline(study) == (
-        f"DiGN keeps {means['DiGN']:.1f} % accuracy under noise; Standard keeps {means['Standard']:.1f} %."
-    )
-    text = " ".join(opening(study))
-    assert "best of 4" in text and "nobody can say whether that is luck" in text
-
-
-def test_the_opening_of_one_run_and_of_runs_without_noise(fake_run, tmp_path):
-    fake_run(tmp_path / "one")
-    assert headline(study_of([tmp_path])).startswith("DiGN is right on")
-    fake_run(tmp_path / "blur" / "b", "DiGN", families=("blur",))
-    fake_run(tmp_path / "blur" / "c", "RSE", families=("blur",))
-    study = study_of([tmp_path / "blur"])
-    assert "under corruptions" in headline(study) and "<h1>" in build_page(study)
-    fake_run(tmp_path / "clean" / "d", families=())
-    assert "on clean images" in headline(study_of([tmp_path / "clean"]))
-    assert "<h1>" in build_page(study_of([tmp_path / "clean"]))
-
-
-def test_significance_is_spoken_of_where_there_are_seeds(grid_runs):
-    assert re.search(r"over 3 seeds \(paired t-test, p [=<] 0\.\d+\)", " ".join(opening(study_of([grid_runs]))))
-
-
 def test_warnings_are_on_the_page(fake_run, tmp_path):
     fake_run(tmp_path / "good")
     (fake_run(tmp_path / "rotten") / "results.json").write_text("{")
     page = build_page(study_of([tmp_path]))
     assert "rotten" in page and 'class="warnings"' in page
-
-
-def test_configurations_of_every_run_are_on_the_page(demo_runs):
-    page = build_page(study_of([demo_runs]))
-    assert page.count("<details") == 4 and page.count("<dt>schedule</dt><dd>cosine</dd>") == 4
-
-
-def test_where_images_lie_on_a_disk_is_not_on_the_page(fake_run, tmp_path):
-    folder = fake_run(tmp_path / "own")
-    about = {**json.loads((folder / "run.json").read_text()), "folder": "/home/somebody/photographs"}
-    (folder / "run.json").write_text(json.dumps(about))
-    page = build_page(study_of([tmp_path]))
-    assert "abc1234" in page and "somebody" not in page
 
 
 def test_panels_appear_only_where_there_is_something_to_show(demo_runs, fake_run, tmp_path):
@@ -132,38 +81,6 @@ def test_panels_appear_only_where_there_is_something_to_show(demo_runs, fake_run
     assert page.count("<img") == 1 and "7 61 %" in page
 
 
-def test_only_real_pictures_are_shown(fake_run, tmp_path):
-    folder = fake_run(tmp_path / "a")
-    good = {"corruption": "fog", "severity": 3, "index": 1, "label": "1", "prediction": "2", "confidence": 50}
-    images = [
-        {**good, "png": ONE_PIXEL},
-        {**good, "png": base64.b64encode(b"<svg onload=alert(1)>").decode()},
-        {**good, "png": '"><script>'},
-        {**good, "png": ONE_PIXEL, "confidence": "sure"},
-        "nonsense",
-    ]
-    (folder / "examples.json").write_text(json.dumps({"images": images}))
-    assert len(example_images(load_run(folder))) == 1
-
-
-def test_training_curves_are_thinned_but_keep_their_ends(fake_run, tmp_path):
-    run = load_run(fake_run(tmp_path / "a"))
-    curve = loss_curve(run)
-    assert 50 <= len(curve) <= 100 and curve[-1][0] == pytest.approx(12 - 1 / 25)
-    losses = [record["loss"] for record in run.metrics if "loss" in record]
-    assert curve[0][1] == pytest.approx(sum(losses[:3]) / 3)
-    assert [epoch for epoch, _ in validation_curve(run)] == list(range(1, 13))
-
-
-def test_a_reliability_diagram_has_a_bar_per_filled_bin_with_its_numbers(fake_run, tmp_path):
-    run = load_run(fake_run(tmp_path / "a"))
-    bins = run.clean.reliability()
-    filled = [i for i, count in enumerate(bins["count"]) if count]
-    drawn = reliability_diagram("title", run.clean, 8)
-    assert drawn.count("data-tip") == len(filled)
-    assert f"Accuracy\t{100 * bins['accuracy'][15]:.1f} %" in drawn
-
-
 def test_several_models_have_their_own_panels(fake_run, tmp_path):
     for model in ("one", "two"):
         fake_run(tmp_path / f"{model}-a", "Standard", model=model)
@@ -172,87 +89,299 @@ def test_several_models_have_their_own_panels(fake_run, tmp_path):
     assert page.count("<h3>two</h3>") >= 4 and "on two" in headline(study_of([tmp_path])) + " on two"
 
 
-def test_ticks_are_round_numbers_inside_the_range():
-    assert nice_ticks(0, 100, 5) == [0, 20, 40, 60, 80, 100]
-    assert nice_ticks(0.3, 1.1, 4) == [0.4, 0.6, 0.8, 1.0]
-    assert nice_ticks(5, 5) == [5]
+# In a browser.
 
 
-def contrast(one: str, other: str) -> float:
-    def luminance(color: str) -> float:
-        return relative_luminance(*(int(color[i : i + 2], 16) for i in (1, 3, 5)))
-
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def test_method_colors_stand_out_from_the_page_in_light_and_dark():
-    for light, dark in ColorS:
-        assert contrast(light, "#fbfaf7") >= 3 and contrast(dark, "#14161a") >= 4.5
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs the playwright package to drive a browser")
+    if BROWSER is None:
+        pytest.skip("needs Chromium, and no chromium was found on the PATH")
+    with playwright.sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield running
+        running.close()
 
 
-# Machado, Oliveira and Fernandes 2009, complete color blindness, on linear RGB
-VISION = {
-    "usual": np.eye(3),
-    "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
-    "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
-    "tritanopia": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
-}
+@pytest.fixture(scope="module")
+def address(demo_runs, tmp_path_factory):
+    return write_page([demo_runs], tmp_path_factory.mktemp("page"))
 
 
-def lab(color: str, vision: str) -> np.ndarray:
-    """CIE L*a*b* of a color as somebody with this vision sees it."""
-    share = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
-    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
-    seen = np.clip(np.array(VISION[vision]) @ linear, 0, 1)
-    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
-    x, y, z = np.cbrt(to_xyz @ seen / [0.9505, 1.0, 1.089])
-    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+def write_page(paths, folder):
+    path = folder / "report.html"
+    path.write_text(build_page(study_of(paths)), encoding="utf-8")
+    return path.as_uri()
 
 
-@pytest.mark.parametrize("vision", VISION)
-@pytest.mark.parametrize("dark", [0, 1])
-def test_the_methods_of_the_paper_are_told_apart_by_every_color_vision(vision, dark):
-    seen = [lab(colors[dark], vision) for colors in ColorS[: len(METHOD_ORDER)]]
-    distances = [np.linalg.norm(one - other) for one, other in itertools.combinations(seen, 2)]
-    assert min(distances) > 15  # 2 is just visible, side by side
+@pytest.fixture
+def open_page(browser):
+    """Open an address; at the end, there must have been no message, no error and no request but for the file."""
+    contexts, complaints = [], []
+
+    def open_(address, **options):
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on("request", lambda request: request.url.startswith(("file:", "data:")) or complaints.append(request.url))
+        page.goto(address)
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert complaints == []
 
 
-def test_heat_map_text_is_readable_at_every_value_and_lighter_is_more():
-    colors = [heat_color(value / 100) for value in range(101)]
-    assert min(contrast(background, ink) for background, ink in colors) >= 4.5
-    lightness = [contrast(background, "#000000") for background, _ in colors]
-    assert lightness == sorted(lightness)
+def rows(page):
+    """Names in the summary table that can be seen, from top to bottom."""
+    found = page.locator("#summary-table tbody tr")
+    return [found.nth(i).locator("th").inner_text() for i in range(found.count()) if found.nth(i).is_visible()]
 
 
-def test_study_and_page_agree_on_the_best(grid_runs):
-    study = make_study(*load_runs([grid_runs]))
-    assert headline(study).startswith("DiGN+AugMix keeps")
+def panels(page):
+    return [panel.get_attribute("id") for panel in page.locator("main > section").all() if panel.is_visible()]
 
 
-def test_images_of_the_same_number_from_other_splits_are_not_put_together(fake_run, tmp_path):
-    example = {
-        "corruption": "clean",
-        "severity": 0,
-        "index": 4,
-        "prediction": "7",
-        "confidence": 61.2,
+def test_sorting_puts_the_best_first_and_then_last(open_page, address):
+    page = open_page(address)
+    head = page.locator("#summary-table thead th", has_text="mCA-N")
+    head.get_by_role("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    assert rows(page) == ["DiGN", "DiGN w/o CR", "RSE", "Standard"]
+    head.get_by_role("button").click()
+    assert rows(page) == ["Standard", "RSE", "DiGN w/o CR", "DiGN"]
+    error = page.locator("#summary-table thead th", has_text="RMSE-N")
+    error.get_by_role("button").focus()
+    page.keyboard.press("Enter")
+    assert error.get_attribute("aria-sort") == "ascending" and head.get_attribute("aria-sort") is None
+    assert rows(page)[0] == "DiGN" and rows(page)[-1] == "Standard"
+
+
+def test_filtering_by_words(open_page, address):
+    page = open_page(address)
+    page.locator("#filter").fill("DIGN")
+    assert rows(page) == ["DiGN w/o CR", "DiGN"]
+    assert page.locator("#shown").inner_text() == "2 of 4 rows"
+    page.locator("#filter").fill("dign cr")
+    assert rows(page) == ["DiGN w/o CR"]
+    page.locator("#filter").fill("")
+    assert len(rows(page)) == 4
+
+
+def test_tabs_by_mouse_keyboard_and_address(open_page, address):
+    page = open_page(address)
+    assert panels(page) == ["summary"]
+    page.get_by_role("tab", name="Calibration").click()
+    assert panels(page) == ["calibration"] and page.url.endswith("#calibration")
+    page.keyboard.press("ArrowRight")
+    assert panels(page) == ["training"]
+    page.keyboard.press("Home")
+    assert panels(page) == ["summary"]
+    page.keyboard.press("ArrowLeft")
+    assert panels(page) == ["runs"]
+    assert panels(open_page(address + "#corruptions")) == ["corruptions"]
+
+
+def hover(page, mark):
+    """Scroll there first and let the scroll event pass: scrolling hides the numbers, as it should."""
+    mark.scroll_into_view_if_needed()
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    mark.hover()
+
+
+def test_hovering_gives_the_numbers(open_page, address, demo_runs):
+    page = open_page(address)
+    results = json.loads((demo_runs / "dign" / "results.json").read_text())
+    hover(page, page.locator("#summary svg .hit").first)
+    tip = page.locator("#tip")
+    tip.wait_for(state="visible")  # a loaded machine may need a moment
+    assert f"DiGN\n{results['clean']['accuracy']:.1f}" in tip.inner_text()
+    page.mouse.move(2, 2)
+    tip.wait_for(state="hidden")
+    page.get_by_role("tab", name="Corruptions").click()
+    hover(page, page.locator(".heat td[data-tip]").first)
+    tip.wait_for(state="visible")
+    assert "Gaussian Noise, severity 1" in tip.inner_text()
+
+
+def test_a_chart_is_read_by_keyboard(open_page, address):
+    page = open_page(address)
+    page.locator("#summary svg").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert "clean" in page.locator("#tip").inner_text()
+    page.keyboard.press("ArrowRight")
+    assert "severity 1" in page.locator("#tip").inner_text()
+    page.keyboard.press("Escape")
+    assert page.locator("#tip").is_hidden()
+
+
+def test_a_method_can_be_hidden_everywhere(open_page, address):
+    page = open_page(address)
+    chip = page.locator("#legend button", has_text="RSE")
+    chip.click()
+    assert chip.get_attribute("aria-pressed") == "false" and chip.is_visible()
+    assert "RSE" not in rows(page)
+    page.locator("#summary svg .hit").first.hover()
+    assert "RSE" not in page.locator("#tip").inner_text()
+    chip.click()
+    assert "RSE" in rows(page)
+
+
+def test_light_dark_and_the_button(open_page, address):
+    def ground(page):
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    light, dark = (open_page(address, color_scheme=scheme) for scheme in ("light", "dark"))
+    assert ground(light) == "rgb(251, 250, 247)" and ground(dark) == "rgb(20, 22, 26)"
+    color = "getComputedStyle(document.querySelector('#summary svg .line')).stroke"
+    assert light.evaluate(color) != dark.evaluate(color)
+    light.locator("#theme").click()
+    assert ground(light) == ground(dark) and light.evaluate(color) == dark.evaluate(color)
+    light.locator("#theme").click()
+    assert ground(light) == "rgb(251, 250, 247)"
+
+
+def test_a_phone_never_scrolls_the_page_sideways(open_page, address):
+    page = open_page(address, viewport={"width": 360, "height": 740}, has_touch=True)
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, tab.inner_text()
+    page.get_by_role("tab", name="Summary").click()
+    page.locator("#summary svg .hit").nth(2).tap()
+    box = page.locator("#tip").bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 360
+
+
+def test_printing_shows_every_part(open_page, address):
+    page = open_page(address)
+    page.emulate_media(media="print", color_scheme="dark")
+    assert len(panels(page)) == page.locator("main > section").count() > 4
+    assert not page.locator("#tabs").is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.pdf().startswith(b"%PDF")
+
+
+def test_all_of_it_is_readable_without_scripts(open_page, address):
+    page = open_page(address, java_script_enabled=False)
+    assert page.locator("section#runs").is_visible() and page.locator("section#summary").is_visible()
+    assert not page.locator("#filter").is_visible()
+
+
+def test_hostile_names_do_nothing(open_page, fake_run, tmp_path):
+    evil = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'>{{7*7}}"
+    fake_run(tmp_path / "a", run={"title": evil, "name": evil})
+    fake_run(tmp_path / "b", "Standard", config={"schedule": evil})
+    page = open_page(write_page([tmp_path / "a", tmp_path / "b"], tmp_path))
+    page.locator("#summary svg .hit").first.hover()
+    assert "<script>alert(1)" in page.locator("#tip").inner_text()
+    assert page.locator("img").count() == 0
+
+
+def test_a_class_called_script_does_nothing(open_page, fake_run, tmp_path):
+    """Names of classes, corruptions and folders come from strangers' folders too."""
+    evil = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+    folder = fake_run(tmp_path / "<img src=x onerror=alert(3)><script>alert(4)<" / "a")
+    pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    shown = {"index": 0, "corruption": "clean", "severity": 0, "confidence": 50.0, "png": pixel}
+    entries = [{**shown, "label": evil, "prediction": evil}, {**shown, "label": "a", "prediction": "b", "png": evil}]
+    (folder / "examples.json").write_text(json.dumps({"images": entries}))
+    results = json.loads((folder / "results.json").read_text())
+    results["classes"] = [evil, "b"]
+    (folder / "results.json").write_text(json.dumps(results))
+    page = open_page(write_page([tmp_path], tmp_path))
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+    assert evil in page.content().replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"')
+    sources = [image.get_attribute("src") for image in page.locator("img").all()]
+    assert all(source.startswith("data:image/png;base64,") for source in sources)
+    assert page.locator("script:not([src])").count() <= 1 and page.locator("[onerror]").count() == 0
+
+
+def test_a_large_grid_loads_and_is_small(open_page, grid_runs, tmp_path):
+    address = write_page([grid_runs], tmp_path)
+    assert (tmp_path / "report.html").stat().st_size < 5_000_000
+    page = open_page(address)
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+    assert len(page.locator(".heat").all()) == 10
+
+
+@pytest.fixture(scope="module")
+def own_study(tmp_path_factory):
+    """Runs of one's own: a method with several settings, close results, an over-long name, examples."""
+    root = tmp_path_factory.mktemp("own")
+    entry = {
+        "severity": 3,
+        "corruption": "shot_noise",
+        "confidence": 80.0,
         "png": ONE_PIXEL,
+        "label": "a long name",
     }
-    for title, split, label in (("Standard", "test", "1"), ("DiGN", "test", "1"), ("AT", "train", "1")):
-        folder = fake_run(tmp_path / title, title)
-        (folder / "examples.json").write_text(json.dumps({"images": [{**example, "label": label}]}))
-        results = json.loads((folder / "results.json").read_text())
-        results["evaluation"]["split"] = split
-        (folder / "results.json").write_text(json.dumps(results))
-    assert build_page(study_of([tmp_path])).count("<img") == 2
+    for sigma in (0.1, 0.3, 0.5):
+        for weight in (1.0, 5.0):
+            settings = {"settings.dign.sigma_max": sigma, "settings.dign.weight": weight}
+            folder = write_fake_run(root / f"{sigma}-{weight}", "DiGN", config=settings)
+            images = [{**entry, "index": i, "prediction": f"class {i}"} for i in range(4)]
+            (folder / "examples.json").write_text(json.dumps({"images": images}))
+    write_fake_run(root / "standard", "Standard")
+    write_fake_run(root / "long", "RSE", run={"title": "A method whose name is far too long for any chart"})
+    return root
 
 
-def test_a_page_does_not_say_where_things_lie_on_somebodys_disk(fake_run, tmp_path):
-    folder = fake_run(
-        tmp_path / "a", config={"data": "folder:/home/ann/photos", "init": "/home/ann/weights.safetensors"}
-    )
-    info = {"command": ["dign", "train", "folder:/home/ann/photos", "--out=/home/ann/run", "--init", "s3://bucket/x"]}
-    (folder / "run.json").write_text(json.dumps(info))
-    page = build_page(study_of([tmp_path]))
-    assert "ann" not in re.findall(r"[a-z]+", page) and "folder:photos" in page and "s3://bucket/x" in page
+@pytest.fixture(scope="module")
+def own_address(own_study, tmp_path_factory):
+    return write_page([own_study], tmp_path_factory.mktemp("page"))
+
+
+TEXTS_ASTRAY = """() => [...document.querySelectorAll('svg.chart')].flatMap((chart) => {
+  const frame = chart.getBoundingClientRect();
+  const texts = [...chart.querySelectorAll('text')];
+  const boxes = texts.map((text) => text.getBoundingClientRect());
+  return texts.flatMap((text, i) => {
+    const a = boxes[i];
+    const outside = a.left < frame.left - 1 || a.right > frame.right + 1 || a.top < frame.top - 2
+      || a.bottom > frame.bottom + 2;
+    const covered = boxes.some((b, j) => j < i && Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+      && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 0.4 * Math.min(a.height, b.height));
+    return frame.width && (outside || covered) ? [text.textContent] : [];
+  });
+})"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_names_in_charts_stay_inside_and_apart_and_nothing_overflows(
+    open_page, own_address, address, grid_address, width, scheme
+):
+    for where in (own_address, address, grid_address):
+        page = open_page(where, viewport={"width": width, "height": 900}, color_scheme=scheme)
+        for tab in page.get_by_role("tab").all():
+            tab.click()
+            assert page.evaluate(TEXTS_ASTRAY) == [], tab.inner_text()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, tab.inner_text()
+
+
+def test_variants_have_short_names_everywhere_and_their_settings_in_a_table(open_page, own_address):
+    page = open_page(own_address)
+    assert re.search(r"DiGN [A-F] keeps", page.locator("h1").inner_text())
+    chips = page.locator("#legend button")
+    assert "DiGN A" in chips.all_inner_texts()
+    assert page.locator("#legend button", has_text="DiGN A").get_attribute("title") == "sigma_max 0.1, weight 1.0"
+    table = page.get_by_role("region", name="What differs")
+    assert table.locator("tbody tr").first.inner_text().split() == ["DiGN", "A", "0.1", "1.0"]
+
+
+@pytest.fixture(scope="module")
+def grid_address(grid_runs, tmp_path_factory):
+    return write_page([grid_runs], tmp_path_factory.mktemp("page"))
+
+
+def test_the_paper_has_a_tab_only_where_something_can_be_compared(open_page, own_address, grid_address):
+    assert open_page(own_address).get_by_role("tab", name="Paper").count() == 0
+    page = open_page(grid_address)
+    page.get_by_role("tab", name="Paper").click()
+    assert "beside the paper's" in page.locator("#paper").inner_text()

@@ -84,7 +84,7 @@ def scatter(title: str, spots: Sequence[Spot], x_label: str, y_label: str) -> Ma
         marks.append(tag("g", small if len(small) > 1 else [], marker(spot.slot, axes.x(spot.x), axes.y(spot.y), 6),
                          class_=f"s{spot.slot}"))  # fmt: skip
     hits = [_spot_hit(axes, spot, x_label, y_label) for spot in spots]
-    return svg(width, height, title, axes.frame(), marks, _spot_labels(axes, spots), hits, zoom=1.4)
+    return svg(width, height, title, axes.frame(), marks, _spot_labels(axes, spots), hits, zoom=1.2)
 
 
 def _spot_hit(axes: Axes, spot: Spot, x_label: str, y_label: str) -> Markup:

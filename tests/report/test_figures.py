@@ -1,0 +1,41 @@
+"""The picture for a README."""
+
+import json
+
+import pytest
+
+from dign.core.errors import UserError
+from dign.report.figures import draw_figure
+from dign.report.make import study_of
+
+
+def test_the_picture_is_a_png_of_readable_size(demo_runs, grid_runs, fake_run, tmp_path):
+    from PIL import Image
+
+    for name, runs in (("demo", demo_runs), ("grid", grid_runs)):
+        with Image.open(draw_figure(study_of([runs]), tmp_path / f"{name}.png")) as image:
+            assert image.format == "PNG" and image.width > 1500 and image.height > 400
+    blur = fake_run(tmp_path / "blur", families=("blur",))
+    with pytest.raises(UserError, match="not evaluated under noise"):
+        draw_figure(study_of([blur]), tmp_path / "no.png")
+    assert not (tmp_path / "no.png").exists()
+
+
+def test_the_picture_shows_a_model_that_is_always_wrong_and_any_name(fake_run, tmp_path, monkeypatch):
+    from matplotlib.axes import Axes
+
+    drawn, plot = [], Axes.plot
+
+    def plotted(axes, *values, **how):
+        drawn.append(values[0])
+        return plot(axes, *values, **how)
+
+    monkeypatch.setattr(Axes, "plot", plotted)
+    folder = fake_run(tmp_path / "a", run={"title": r"a$\x$b"})
+    results = json.loads((folder / "results.json").read_text())
+    for entry in results["corruptions"].values():
+        bins = entry["severities"]["5"]["bins"]
+        entry["severities"]["5"] |= {"accuracy": 0.0, "bins": bins | {"correct": [0] * len(bins["correct"])}}
+    (folder / "results.json").write_text(json.dumps(results))
+    draw_figure(study_of([folder]), tmp_path / "figure.png")
+    assert drawn[0] == (0, 1, 2, 3, 4, 5)
