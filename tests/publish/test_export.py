@@ -72,5 +72,5 @@ def test_a_file_that_disagrees_is_not_kept(run, tmp_path, monkeypatch):
 
 
 def test_another_ending_is_named(run, tmp_path):
-    with pytest.raises(UserError, match=r"end it in \.onnx or \.pt2"):
+    with pytest.raises(UserError, match=r"expected a name in \.onnx, or in \.pt2"):
         export_run(run, tmp_path / "model.pth")

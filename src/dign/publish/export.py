@@ -25,31 +25,41 @@ from dign.runs.folder import Run
 CHECKED = ("clean", "shot_noise", "defocus_blur", "fog", "jpeg_compression")
 """Test images as they are, and under one corruption of each family at severity 3."""
 TOLERANCE = 1e-3
-"""Largest difference of a logit that is taken for rounding, in units of the largest logit (at least 1)."""
+"""Largest difference of a logit that counts as rounding, in units of the largest logit (at least 1)."""
 
 
 @dataclass(frozen=True)
 class Exported:
-    """Where the file is, and the largest difference of its logits from PyTorch's, over so many images."""
+    """Where the file is, and the largest difference of its logits from PyTorch's over `images` images."""
 
     path: Path
     images: int
     difference: float
     single_pass: bool
-    """Whether the run's method predicts in another way than the file does, which is one pass (RSE's ensemble)."""
+    """Whether the run's method averages several passes (RSE's ensemble), and the file makes only one."""
 
 
 def export_run(run: Run, out: Path | str, *, images: int = 32) -> Exported:
-    """Write the model of a finished run to `out`: ONNX for .onnx, a torch.export program for .pt2.
+    """Export the model of a finished run, and keep the file only if its logits agree with PyTorch's.
 
-    Input `images` (batch,3,H,W), float32 in [0,1]; output `logits` (batch,C). Normalization is part of the model and
-    the batch size is free. The file takes its place only if its logits agree with PyTorch's, for `images` test images
-    under each of `CHECKED`, all at once and one by one.
+    The file's input is `images`, float32 (batch,3,H,W) in [0,1], for any batch size; its output is `logits`, (batch,C).
+    Normalization is part of the model.
+
+    Args:
+        run: The finished run.
+        out: The file to write: ONNX for `.onnx`, a torch.export program for `.pt2`.
+        images: How many test images to compare logits on, under each of `CHECKED`, as one batch and one by one.
+
+    Returns:
+        The path, and by how much the logits differ.
+
+    Raises:
+        UserError: If `out` has another suffix, a library is missing, or the logits differ by more than `TOLERANCE`.
     """
     out = Path(out)
     writers = {".onnx": _write_onnx, ".pt2": _write_program}
     if out.suffix not in writers:
-        raise UserError(f"{out} does not say what to write: end it in .onnx or .pt2 (a torch.export program).")
+        raise UserError(f"invalid export file '{out}': expected a name in .onnx, or in .pt2 for a torch.export program")
     model, batches = run.model(), list(_check_images(run, images))
     with replace_file(out) as partial, _quietly():
         logits_of = writers[out.suffix](model, run, partial)
@@ -71,7 +81,7 @@ def _write_onnx(model: nn.Module, run: Run, path: Path) -> Callable[[Tensor], Te
         import onnxruntime
         import onnxscript  # noqa: F401 (torch.onnx needs it)
     except ImportError as error:
-        raise UserError(f"ONNX needs libraries that cannot be imported ({error}): pip install 'dign[onnx]'.") from error
+        raise UserError(f"ONNX needs libraries that cannot be imported ({error}): pip install 'dign[onnx]'") from error
     program = torch.onnx.export(
         model,
         _example(run),
@@ -81,7 +91,7 @@ def _write_onnx(model: nn.Module, run: Run, path: Path) -> Callable[[Tensor], Te
         output_names=["logits"],
         verbose=False,
     )
-    assert program is not None  # as it may be without dynamo
+    assert program is not None  # it is None only without dynamo
     program.model.metadata_props.update(_metadata(run))
     program.save(str(path), external_data=False)
     session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
@@ -105,7 +115,7 @@ def _free_batch() -> tuple[dict[int, Any]]:
 
 
 def _metadata(run: Run) -> dict[str, str]:
-    """What a user of the file needs to know, as text."""
+    """What one needs to know to use the file, as text."""
     return {
         "classes": json.dumps(run.classes),
         "image_size": json.dumps(list(run.image_size)),
@@ -125,8 +135,8 @@ def _largest_difference(model: nn.Module, exported: Callable[[Tensor], Tensor], 
         scale = max(1.0, float(wanted.abs().max()))
         if not difference <= TOLERANCE * scale:
             raise UserError(
-                f"The exported model gives other logits than PyTorch (by up to {difference:.3g}), so it was not kept: "
-                "please report this with the name of the model."
+                f"the exported model's logits differ from PyTorch's by up to {difference:.3g}, so it was not kept: "
+                "please report this with the name of the model"
             )
         largest = max(largest, difference)
     return largest
@@ -134,7 +144,7 @@ def _largest_difference(model: nn.Module, exported: Callable[[Tensor], Tensor], 
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Without the exporter's remarks about libraries that it could also use."""
+    """Without the exporter's warnings about optional libraries."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -21,10 +21,20 @@ from dign.runs.hub_config import CONFIG, WEIGHTS, read_hub_config
 
 
 class HubModel(nn.Sequential, PyTorchModelHubMixin, library_name="dign"):
-    """A model of dign with what it takes to build it again: `HubModel.from_pretrained(DIR)`, then `model(images)`.
+    """A trained classifier in Hugging Face's layout: `HubModel.from_pretrained(DIR)`, then `model(images)`.
 
-    Its tensors have the names that they have in a run's `model.safetensors`. Weights are read from safetensors alone,
-    whole or not at all.
+    Its tensors have the names that they have in a run's `model.safetensors`. Weights are read only from safetensors and
+    must fit exactly.
+
+    Args:
+        model: The name of an architecture.
+        classes: The names of the classes.
+        image_size: Height and width of the images.
+        mean: Mean of the training images per channel, for the normalization inside the model.
+        std: Standard deviation of the training images per channel.
+        data: The name of the data set that it was trained on.
+        method: The key of the training method, such as "dign+augmix".
+        settings: The settings of each part of the method.
     """
 
     def __init__(
@@ -55,7 +65,7 @@ class HubModel(nn.Sequential, PyTorchModelHubMixin, library_name="dign"):
     def _from_pretrained(cls, *, model_id: str, map_location: str = "cpu", **options: Any) -> HubModel:
         folder = Path(model_id)
         if not folder.is_dir():
-            folder = _downloaded(model_id, options)
+            folder = _download(model_id, options)
         model = cls(**read_hub_config(folder))
         load_weights(folder / WEIGHTS, model)
         return model.to(map_location).eval()
@@ -70,8 +80,8 @@ class HubModel(nn.Sequential, PyTorchModelHubMixin, library_name="dign"):
         return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{text}")
 
 
-def _downloaded(model_id: str, options: dict[str, Any]) -> Path:
-    """The files of a model on the hub, in its library's cache: the two that are needed and nothing else."""
+def _download(model_id: str, options: dict[str, Any]) -> Path:
+    """Download the two files that a model needs into the cache of `huggingface_hub`."""
     from huggingface_hub import snapshot_download
 
     known = {key: options[key] for key in ("revision", "cache_dir", "force_download", "token", "local_files_only")}
@@ -79,15 +89,25 @@ def _downloaded(model_id: str, options: dict[str, Any]) -> Path:
 
 
 def save_hub_folder(run: Run, folder: Path | str, *, license: str | None = None, push_to: str | None = None) -> Path:
-    """Write a finished run as a hub folder, whole or not at all; `push_to` names a repository to upload it to.
+    """Write a finished run as a hub folder.
 
-    `license` is for the card's header: weights belong to whoever trained them, so none is named unasked.
+    Args:
+        run: The finished run.
+        folder: The folder to make; it must not exist, or be empty.
+        license: The license of the weights for the model card, such as "cc-by-4.0"; none is named by default.
+        push_to: A repository, OWNER/NAME, to upload the folder to.
+
+    Returns:
+        The folder, which is complete: on failure it is not made at all.
+
+    Raises:
+        UserError: If the folder exists, the run's results are broken, or the upload fails (the folder is kept then).
     """
     folder = Path(folder)
     if folder.resolve() == Path.cwd():
-        raise UserError("The current directory cannot be made into a hub folder: name a new one.")
+        raise UserError("the current directory cannot become a hub folder: name a new one")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} exists already: choose another folder, or remove it.")
+        raise UserError(f"{folder} exists already: choose another folder, or remove it")
     model = HubModel(
         model=run.config.model,
         classes=run.classes,
@@ -120,6 +140,6 @@ def _push(folder: Path, repository: str) -> None:
         api = HfApi()
         api.create_repo(repository, exist_ok=True)
         api.upload_folder(repo_id=repository, folder_path=folder)
-    except Exception as error:  # whatever its library for the network raises: the folder stands
+    except Exception as error:  # the network library raises errors of its own; the folder is kept
         reason = summarize_error(error)
         raise UserError(f"{folder} was saved, but not uploaded to {repository}: {reason}") from error
