@@ -67,7 +67,8 @@ def _image_field(gradio: Any, first: Any) -> Any:
 
     def keep_file(payload: Any) -> str | None:
         is_file = payload is not None and payload.path and not (payload.url or "").startswith("data:")
-        return payload.path if is_file else read_image(payload)
+        path: str | None = payload.path if is_file else read_image(payload)
+        return path
 
     # Replaced on the instance: Gradio writes a .pyi file beside the source of every subclass of its components.
     field.preprocess = keep_file
@@ -129,7 +130,7 @@ def free_port(host: str, port: int) -> int:
         with closing(socket.socket(family, kind, protocol)) as trial:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             trial.bind(address)
-            return trial.getsockname()[1]
+            return int(trial.getsockname()[1])
     except socket.gaierror as error:
         raise UserError(
             f"invalid host '{host}': expected an IPv4 address, 127.0.0.1, or 0.0.0.0 for all of this computer's"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from dign.core.errors import UserError
 from dign.core.files import replace_file
@@ -20,6 +22,7 @@ from dign.report.scales import accuracy_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 MARKERS = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D", "cross": "X", "down": "v"}
 INK, SOFT, RULE = (THEME[name][0] for name in ("ink", "soft", "rule"))
@@ -50,9 +53,11 @@ def draw_figure(study: Study, path: Path) -> Path:
         axes = figure.subplots(1, 1 + len(shown), width_ratios=[2.1, *([1] * len(shown))], squeeze=False)[0]
         _draw_noise(axes[0], study, study.of_model(best.model))
         for place, group in zip(axes[1:], shown, strict=True):
-            ece = group.mean(CALIBRATION["noise", "ece"])
-            title = f"{escape_mathtext(group.label)}\nECE {number(ece)} under noise"
-            draw_reliability(place, group.pooled(study.noises), color_of(group.slot), title)
+            ece, counts = group.mean(CALIBRATION["noise", "ece"]), group.pooled(study.noises)
+            assert ece is not None and counts is not None  # it is ranked by its accuracy under noise
+            draw_reliability(
+                place, counts, color_of(group.slot), f"{escape_mathtext(group.label)}\nECE {number(ece)} under noise"
+            )
         with replace_file(path) as partial:
             figure.savefig(partial, format="png", metadata={"Software": "dign"})
     return path
@@ -81,7 +86,7 @@ def finish_severity_axes(axes: Axes, severities: Sequence[int]) -> None:
     axes.set_xticks([0, *severities], ["clean", *map(str, severities)])
     axes.set_xlabel("Severity")
     axes.set_ylabel("Accuracy, %")
-    axes.set_ylim(*accuracy_range([float(value) for line in axes.lines for value in line.get_ydata()]))
+    axes.set_ylim(*accuracy_range([height for line in axes.lines for height in _heights(line)]))
     axes.grid(axis="y", color=RULE, linewidth=0.7)
     draw_legend(axes)
     strip_frame(axes)
@@ -89,8 +94,12 @@ def finish_severity_axes(axes: Axes, severities: Sequence[int]) -> None:
 
 def draw_legend(axes: Axes) -> None:
     """Beside the lines, where it hides none, in the order in which they end there."""
-    lines = sorted(axes.lines, key=lambda line: -line.get_ydata()[-1])
+    lines = sorted(axes.lines, key=lambda line: -_heights(line)[-1])
     axes.legend(handles=lines, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def _heights(line: Line2D) -> list[float]:
+    return [float(height) for height in np.asarray(line.get_ydata())]
 
 
 def draw_reliability(axes: Axes, calibration: Calibration, color: str, title: str) -> None:
@@ -102,7 +111,7 @@ def draw_reliability(axes: Axes, calibration: Calibration, color: str, title: st
         if count == 0:
             continue
         left, strength = index * width, 1.0 if count >= 0.005 * total else 0.3
-        bar = {"width": 0.92 * width, "align": "edge", "color": color}
+        bar: dict[str, Any] = {"width": 0.92 * width, "align": "edge", "color": color}
         overconfidence = 100 * max(confidence - accuracy, 0.0)
         axes.bar(left, 100 * accuracy, alpha=0.8 * strength, **bar)
         axes.bar(left, overconfidence, bottom=100 * accuracy, alpha=0.22 * strength, **bar)

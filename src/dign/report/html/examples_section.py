@@ -129,14 +129,14 @@ def _source(run: Run, example: dict[str, Any]) -> tuple[str, ...]:
 
 
 def example_images(run: Run) -> list[dict[str, Any]]:
-    """The entries of a run's examples that are what they should be: a PNG, a label, a prediction, a confidence."""
+    """The well-formed entries of a run's examples: a PNG, a label, a prediction, a confidence."""
     entries = run.examples.get("images") if run.examples else None
     return [entry for raw in (entries if isinstance(entries, list) else []) if (entry := _checked(raw))]
 
 
 def _checked(raw: Any) -> dict[str, Any] | None:
     try:
-        entry = {key: clean_text(raw[key]) for key in ("corruption", "label", "prediction")}
+        entry: dict[str, Any] = {key: clean_text(raw[key]) for key in ("corruption", "label", "prediction")}
         entry |= {"severity": int(raw["severity"]), "index": int(raw["index"]), "confidence": float(raw["confidence"])}
         png = base64.b64decode(raw["png"], validate=True)
     except (KeyError, TypeError, ValueError, OverflowError):

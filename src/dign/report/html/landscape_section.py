@@ -47,7 +47,9 @@ def landscape_parts(study: Study) -> list[ModelPart]:
 
 
 def read_curve(run: Run, name: str) -> Curve | None:
-    """One panel of the landscape in a run folder; None where there is none, or it is not what it should be."""
+    """One panel of the landscape in a run folder; None where there is none, or it is malformed."""
+    if run.landscape is None:
+        return None
     try:
         radii, model = run.landscape["settings"]["radii"], run.landscape["models"][0]
         panel, images = model["panels"][name], model.get("images")

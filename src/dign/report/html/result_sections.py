@@ -51,9 +51,15 @@ class Against:
     y_label: str = "Accuracy, %"
 
     @classmethod
-    def of(cls, study: Study, names: tuple[str, ...], title: str, quantity=severity_accuracy, **more) -> Against:
+    def accuracy(cls, study: Study, names: tuple[str, ...], title: str) -> Against:
         places = (0, *study.severities)
-        return cls(title, places, tuple(quantity(place, names, title) for place in places), **more)
+        return cls(title, places, tuple(severity_accuracy(place, names, title) for place in places))
+
+    @classmethod
+    def error(cls, study: Study, names: tuple[str, ...], title: str) -> Against:
+        places = (0, *study.severities)
+        levels = tuple(severity_error(place, names, title) for place in places)
+        return cls(title, places, levels, "Calibration error (ECE), %")
 
     def values(self, groups: Sequence[Group]) -> list[float]:
         means = [group.mean(level) for group in groups for level in self.levels]
@@ -105,8 +111,7 @@ def noise_figures(study: Study) -> list[ModelPart]:
     if not names:
         return []
     title = noise_text(study.noises).capitalize() if study.noises else "All corruptions"
-    accuracy = Against.of(study, names, title)
-    error = Against.of(study, names, title, severity_error, y_label="Calibration error (ECE), %")
+    accuracy, error = Against.accuracy(study, names, title), Against.error(study, names, title)
     accuracies = accuracy_range(accuracy.values(study.groups))
     errors = error_range(error.values(study.groups))
 
@@ -127,7 +132,7 @@ def _several_seeds(groups: Sequence[Group]) -> bool:
 
 def small_multiples(study: Study) -> list[ModelPart]:
     """A chart per corruption by family, all with the same scale."""
-    panels = {name: Against.of(study, (name,), corruption_title(name)) for name in study.corruptions}
+    panels = {name: Against.accuracy(study, (name,), corruption_title(name)) for name in study.corruptions}
     y_range = accuracy_range([value for what in panels.values() for value in what.values(study.groups)])
 
     def build(groups: Sequence[Group]) -> dict[str, list[tuple[str, Markup]]]:
@@ -241,7 +246,8 @@ def accuracy_calibration(study: Study) -> list[ModelPart]:
 
 
 def _spot(group: Group, x: Quantity, y: Quantity) -> Spot | None:
-    if group.mean(x) is None or group.mean(y) is None:
+    mean_x, mean_y = group.mean(x), group.mean(y)
+    if mean_x is None or mean_y is None:
         return None
     runs = [(x.read(run), y.read(run)) for run in group.runs]
-    return Spot(group.label, group.slot, group.mean(x), group.mean(y), [(a, b) for a, b in runs if None not in (a, b)])
+    return Spot(group.label, group.slot, mean_x, mean_y, [(a, b) for a, b in runs if a is not None and b is not None])

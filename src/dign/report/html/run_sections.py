@@ -43,10 +43,9 @@ def training_parts(study: Study) -> list[ModelPart]:
 
 def validation_curve(run: Run) -> list[tuple[float, float]]:
     """(epochs done, accuracy in percent) of every validation."""
-    found = [
-        (record.get("epoch"), record["validation"].get("accuracy"))
-        for record in run.metrics
-        if isinstance(record.get("validation"), dict)
+    validations = [record for record in run.metrics if isinstance(record.get("validation"), dict)]
+    found: list[tuple[Any, Any]] = [
+        (record.get("epoch"), record["validation"].get("accuracy")) for record in validations
     ]
     return [(float(epoch), float(accuracy)) for epoch, accuracy in found if is_number(epoch) and is_number(accuracy)]
 

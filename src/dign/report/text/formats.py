@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from dign.report.analysis.tables import MINUS, Cell, Table
 
@@ -33,7 +33,7 @@ def _markdown_table(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _markdown_row(values) -> str:
+def _markdown_row(values: Iterable[str]) -> str:
     return f"| {' | '.join(values)} |"
 
 
