@@ -32,7 +32,7 @@ VISION = {
 
 
 def lab(color: str, vision: str) -> np.ndarray:
-    """CIE L*a*b* of a color as somebody with this vision sees it."""
+    """CIE L*a*b* of a color as it is seen with this vision."""
     share = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
     seen = np.clip(np.array(VISION[vision]) @ linear, 0, 1)

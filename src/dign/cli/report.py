@@ -93,7 +93,7 @@ def _format_of(out: str | None) -> str:
 
 
 def terminal_table(table: Table, width: int) -> RichTable:
-    """The table for a terminal, its last columns left out where they do not fit.
+    """The table for a terminal; its last columns are left out where they do not fit, and named below.
 
     Names are plain text, whatever marks they contain.
     """
@@ -110,6 +110,9 @@ def terminal_table(table: Table, width: int) -> RichTable:
     while len(columns) > 3 and label_width + 3 + sum(needed(i, column.label) for i, column in columns) > width:
         columns.pop()
     shown = RichTable(box=box.SIMPLE_HEAD, title=Text(table.title), title_justify="left", padding=(0, 1, 0, 0))
+    if left_out := [column.label for column in table.columns[len(columns) :]]:
+        shown.caption = Text(f"Too narrow for: {', '.join(left_out)}")
+        shown.caption_justify = "left"
     shown.add_column(Text(table.corner), no_wrap=True)
     for _, column in columns:
         shown.add_column(Text(column.label), justify="right" if column.numeric else "left")

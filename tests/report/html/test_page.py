@@ -282,7 +282,7 @@ def test_hostile_names_do_nothing(open_page, fake_run, tmp_path):
 
 
 def test_a_class_called_script_does_nothing(open_page, fake_run, tmp_path):
-    """Names of classes, corruptions and folders come from strangers' folders too."""
+    """Names of classes, corruptions and folders are untrusted as well."""
     evil = "<script>alert(1)</script><img src=x onerror=alert(2)>"
     folder = fake_run(tmp_path / "<img src=x onerror=alert(3)><script>alert(4)<" / "a")
     pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -22,7 +22,7 @@ PANELS = {
     "second_order": "Second order, ε²/2 · E‖Hz‖²",
 }
 Z_95 = 1.96
-"""Standard errors to each side of a mean within which it lies in 95 of 100 samples, as `dign landscape` draws it."""
+"""Half width of a 95 % interval in standard errors, as `dign landscape` draws it."""
 
 
 @dataclass(frozen=True)
