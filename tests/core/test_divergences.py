@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dign.core.divergences import jensen_shannon, kl, log_probabilities
@@ -31,6 +31,7 @@ def test_jensen_shannon_is_the_mean_divergence_from_the_mixture():
     assert jensen_shannon(p.log(), q.log(), r.log()).tolist() == pytest.approx(expected)
 
 
+@settings(deadline=None)
 @given(logits, logits, logits)
 def test_jensen_shannon_is_symmetric_bounded_and_finite_for_any_logits(a, b, c):
     p, q, r = map(log_probabilities, (a, b, c))
@@ -41,6 +42,7 @@ def test_jensen_shannon_is_symmetric_bounded_and_finite_for_any_logits(a, b, c):
     torch.testing.assert_close(jensen_shannon(q, p, r), value, atol=1e-5, rtol=1e-5)
 
 
+@settings(deadline=None)
 @given(logits)
 def test_equal_distributions_do_not_diverge(a):
     p = log_probabilities(a)
@@ -70,3 +72,44 @@ def test_half_precision_logits_are_judged_in_float32():
     a = torch.randn(4, 5).bfloat16()
     assert log_probabilities(a).dtype == torch.float32
     assert log_probabilities(a.double()).dtype == torch.float64
+
+
+def test_a_class_masked_everywhere_counts_for_nothing():
+    generator = torch.Generator().manual_seed(0)
+    a, b, c = (torch.randn(6, 5, generator=generator, dtype=torch.float64) for _ in range(3))
+    kept = torch.tensor([0, 1, 3, 4])
+    masked = [each.index_fill(1, torch.tensor(2), -math.inf) for each in (a, b, c)]
+    without = [each[:, kept] for each in (a, b, c)]
+    for divergence, count in ((kl, 2), (jensen_shannon, 3)):
+        ours = [each.clone().requires_grad_() for each in masked[:count]]
+        theirs = [each.clone().requires_grad_() for each in without[:count]]
+        value = divergence(*map(log_probabilities, ours))
+        expected = divergence(*map(log_probabilities, theirs))
+        torch.testing.assert_close(value, expected)
+        gradients = torch.autograd.grad(value.sum(), ours)
+        for mine, reference in zip(gradients, torch.autograd.grad(expected.sum(), theirs), strict=True):
+            torch.testing.assert_close(mine[:, kept], reference)
+            assert (mine[:, 2] == 0).all()
+
+
+def test_a_class_masked_in_one_distribution_only():
+    p, q = torch.tensor([[0.25, 0.75, 0.0]]), torch.tensor([[0.5, 0.25, 0.25]])
+    log_p, log_q = p.log().requires_grad_(), q.log().requires_grad_()
+    assert kl(log_p, log_q).item() == pytest.approx(by_hand([0.25, 0.75], [0.5, 0.25]))
+    assert kl(log_q, log_p).item() == math.inf, "q expects what p rules out"
+    mixture = [0.375, 0.5, 0.125]
+    expected = (by_hand(p[0].tolist(), mixture) + by_hand(q[0].tolist(), mixture)) / 2
+    value = jensen_shannon(log_p, log_q)
+    assert value.item() == pytest.approx(expected)
+    for gradient in torch.autograd.grad(value.sum() + kl(log_p, log_q).sum(), (log_p, log_q)):
+        assert torch.isfinite(gradient).all()
+
+
+@settings(deadline=None)
+@given(logits, logits, logits)
+def test_the_convention_for_zeros_changes_no_bit_for_finite_logits(a, b, c):
+    p, q, r = map(log_probabilities, (a, b, c))
+    assert torch.equal(kl(p, q), (p.exp() * (p - q)).sum(-1))
+    stacked = torch.stack((p, q, r))
+    mixture = torch.logsumexp(stacked, dim=0) - math.log(3)
+    assert torch.equal(jensen_shannon(p, q, r), (stacked.exp() * (stacked - mixture)).sum(-1).mean(0))
