@@ -8,6 +8,8 @@ from dign.augment.chains import NINE, OPERATIONS, chains, dirichlet, mix
 from dign.core.errors import UserError
 from dign.methods import AugMix
 
+CPU = torch.device("cpu")
+
 
 def generator(seed=0):
     return torch.Generator().manual_seed(seed)
@@ -65,6 +67,26 @@ def test_severity_may_differ_between_images():
     assert black[1].max() == pytest.approx(5 / 16)  # int(10 * 16 / 3 / 10) columns
 
 
+def test_severity_may_differ_between_the_chains_of_an_image():
+    x = torch.full((400, 3, 16, 16), 1.0)
+    severity = torch.tensor([0.2, 10.0, 0.2]).expand(400, 3)
+    changed = chains(x, 3, depth=1, severity=severity, operations=("translate-x",), generator=generator())
+    black = (changed == 0).float().mean((2, 3, 4))
+    assert black.amax(0).tolist() == pytest.approx([0, 5 / 16, 0])
+
+
+def test_the_default_type_of_torch_does_not_matter(x):
+    expected = chains(x, 2, operations=OPERATIONS, generator=generator())
+    weights = dirichlet(32, 2, 1.0, CPU, generator())
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.equal(chains(x, 2, operations=OPERATIONS, generator=generator()), expected)
+        assert torch.equal(dirichlet(32, 2, 1.0, CPU, generator()), weights)
+        assert mix(x.double(), expected, weights, weights[:, 0]).dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def test_depth_is_one_to_three_or_as_given(monkeypatch):
     monkeypatch.setattr(chains_module, "_apply", lambda group, images, job: images + 1)  # counts
     x = torch.zeros(300, 3, 4, 4)
@@ -100,7 +122,7 @@ def test_an_unknown_operation_is_named():
 
 def test_mix_is_the_weighted_sum_image_by_image(x):
     chained = torch.randint(0, 256, (32, 3, 3, 16, 16), dtype=torch.uint8, generator=generator())
-    weights, share = dirichlet(32, 3, 1.0, x, generator()), torch.rand(32, generator=generator(2))
+    weights, share = dirichlet(32, 3, 1.0, x.device, generator()), torch.rand(32, generator=generator(2))
     mixed = mix(x, chained, weights, share)
     for i in range(32):
         blend = sum(weights[i, k] * chained[i, k] / 255 for k in range(3))
@@ -109,12 +131,12 @@ def test_mix_is_the_weighted_sum_image_by_image(x):
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 4.0])
 def test_dirichlet_has_its_mean_and_variance(alpha):
-    drawn = dirichlet(20_000, 3, alpha, torch.zeros(1), generator())
+    drawn = dirichlet(20_000, 3, alpha, CPU, generator())
     torch.testing.assert_close(drawn.sum(1), torch.ones(20_000))
     torch.testing.assert_close(drawn.mean(0), torch.full((3,), 1 / 3), atol=0.01, rtol=0)
     variance = (1 / 3) * (2 / 3) / (3 * alpha + 1)
     assert drawn[:, 0].var().item() == pytest.approx(variance, rel=0.05)
-    beta = dirichlet(20_000, 2, alpha, torch.zeros(1), generator(1))[:, 0]
+    beta = dirichlet(20_000, 2, alpha, CPU, generator(1))[:, 0]
     assert beta.std().item() == pytest.approx(1 / math.sqrt(4 * (2 * alpha + 1)), rel=0.03)
 
 

@@ -1,9 +1,12 @@
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch.nn import functional
 
+from dign.augment.geometry import rotation as rotation_matrices
 from dign.augment.geometry import warp
-from dign.augment.train_transforms import TrainTransforms, alternating_flips
+from dign.augment.train_transforms import TrainTransforms, alternating_flips, shrink, shrunk_size
 from dign.core.errors import UserError
 
 OFF = {"crop": 0, "flip": False, "rotation": 0, "brightness": 0, "contrast": 0, "saturation": 0}
@@ -38,17 +41,61 @@ def test_crop_and_flip_give_exactly_a_window_of_the_padded_image_or_its_mirror(x
     assert len(found) == 5 + 5 + 2, "each offset and both mirrors turn up among 64 images"
 
 
-def test_rotation_turns_a_bright_dot_by_at_most_the_given_angle():
+def test_rotation_turns_a_bright_spot_by_at_most_the_given_angle():
     x = torch.zeros(256, 3, 33, 33)
-    x[:, :, 16, 31] = 1  # 15 pixels to the right of the center
+    x[:, :, 15:18, 29:32] = 1  # 14 pixels to the right of the center
     turned = TrainTransforms(**OFF | {"rotation": 20})(x, generator())[:, 0]
     weight = turned.sum((1, 2))
     rows = (turned.sum(2) * torch.arange(33)).sum(1) / weight - 16
     columns = (turned.sum(1) * torch.arange(33)).sum(1) / weight - 16
     angle = torch.rad2deg(torch.atan2(rows, columns))
-    assert angle.abs().max() < 20.5
+    assert angle.abs().max() < 22
     assert angle.max() > 17 and angle.min() < -17
-    torch.testing.assert_close((rows**2 + columns**2).sqrt(), torch.full((256,), 15.0), atol=0.6, rtol=0)
+    torch.testing.assert_close((rows**2 + columns**2).sqrt(), torch.full((256,), 14.0), atol=0.8, rtol=0)
+
+
+def rotated_by_pil(images, degrees):
+    turned = []
+    for image, angle in zip(images, degrees.tolist(), strict=True):
+        picture = Image.fromarray(image.permute(1, 2, 0).numpy())
+        turned.append(np.array(picture.rotate(angle, resample=Image.NEAREST)))
+    return torch.from_numpy(np.stack(turned)).permute(0, 3, 1, 2)
+
+
+@pytest.mark.parametrize("size", [(32, 32), (17, 24)])
+def test_crop_flip_and_rotation_are_pad_window_mirror_and_pil_s_nearest_rotation(size):
+    """But for the corners, which are black in PIL, and for source positions halfway between two pixels."""
+    crop, rotation, count = 4, 10.0, 64
+    images = torch.randint(1, 256, (count, 3, *size), generator=generator(), dtype=torch.uint8)
+    moved = TrainTransforms(**OFF | {"crop": crop, "flip": True, "rotation": rotation})(images / 255, generator(1))
+    draw = torch.rand(4, count, generator=generator(1))
+    left, top = (draw[:2] * (2 * crop + 1)).long()
+    padded = functional.pad(images, (crop,) * 4)
+    windows = torch.stack([
+        image[:, t : t + size[0], c : c + size[1]].flip(-1) if mirror else image[:, t : t + size[0], c : c + size[1]]
+        for image, t, c, mirror in zip(padded, top, left, draw[2] < 0.5, strict=True)
+    ])  # fmt: skip
+    expected = rotated_by_pil(windows, rotation * (2 * draw[3] - 1))
+    inside = rotated_by_pil(torch.ones_like(windows), rotation * (2 * draw[3] - 1)) > 0
+    same = moved.mul(255).round().to(torch.uint8) == expected
+    assert inside.float().mean() > 0.9
+    assert same[inside].float().mean() > 0.999
+
+
+@pytest.mark.parametrize("rotation", [2.0, 5.0])
+def test_rotation_keeps_the_power_of_white_noise_at_the_highest_frequencies(rotation):
+    x = torch.rand(200, 3, 64, 64, generator=generator())
+    turned = TrainTransforms(**OFF | {"rotation": rotation})(x, generator(1))
+
+    def highest(images):
+        window = images[..., 16:48, 16:48]  # away from the black that is turned in
+        spectrum = torch.fft.fft2(window - window.mean((-2, -1), keepdim=True)).abs().square().mean((0, 1))
+        return spectrum[12:21, 12:21].mean()
+
+    assert highest(turned) / highest(x) > 0.97
+    smooth = warp(x, rotation_matrices(torch.full((200,), rotation)), mode="bilinear")
+    assert highest(smooth) / highest(x) < 0.8, "what bilinear interpolation would leave"
+    assert torch.isin(turned[0], torch.cat((x[0].flatten(), torch.zeros(1)))).all(), "pixels are moved, not blended"
 
 
 @pytest.mark.parametrize("name", ["brightness", "contrast", "saturation"])
@@ -74,12 +121,21 @@ def test_negative_settings_are_refused_by_name():
         TrainTransforms(rotation=-2)
 
 
-def test_warp_samples_where_the_matrix_says():
-    x = torch.arange(20.0).view(1, 1, 4, 5)
-    shift = torch.tensor([[[1.0, 0, 1], [0, 1, -2]]])  # one column to the right, two rows up
-    expected = torch.zeros(4, 5)
-    expected[2:, :4] = x[0, 0, :2, 1:]
-    assert torch.equal(warp(x, shift, mode="nearest")[0, 0], expected)
+def test_the_default_type_of_torch_does_not_matter(x):
+    expected = TrainTransforms()(x, generator())
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.equal(TrainTransforms()(x, generator()), expected)
+        assert TrainTransforms()(x.double(), generator()).dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_shrunk_images_have_three_quarters_of_their_sides_and_the_same_mean(x):
+    smaller = shrink(x)
+    assert smaller.shape[-2:] == shrunk_size(10, 14) == (8, 12)
+    torch.testing.assert_close(smaller.mean((-2, -1)), x.mean((-2, -1)), atol=0.03, rtol=0)
+    assert shrink(torch.full((1, 3, 32, 48), 0.3)).shape[-2:] == (24, 36)
 
 
 def test_alternating_flips_show_both_sides_of_every_image_in_two_epochs():

@@ -1,1 +1,1 @@
-"""Batched image operations and what is built from them. Each takes images and a generator, and changes nothing."""
+"""Batched image operations and what is built from them. Each takes images and a generator, and never writes to them."""

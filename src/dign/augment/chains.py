@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -35,26 +36,54 @@ def chains(
     operations: tuple[str, ...] = NINE,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Each image at the end of `count` chains of random operations: (N,3,H,W) in [0,1] to uint8 (N,count,3,H,W).
+    """Every image at the end of `count` chains of random operations.
 
-    A chain is `depth` operations long, or one to three where that is None (drawn for each chain). Each is any
-    one of `operations`, at a level drawn from U(0.1, severity) and with a random sign, as AugMix's authors do;
-    `severity` is one number or one per image (N,). Images have 8 bits between operations, as in PIL.
+    Each operation is any one of `operations`, at a level drawn from U(0.1, severity) and with a random sign, as in the
+    code of AugMix's authors. Images have 8 bits between operations, as in PIL.
+
+    Args:
+        x: Images (N,3,H,W) in [0,1].
+        count: Chains of each image.
+        depth: Operations in a chain; None draws one to three for each chain.
+        severity: Bound of the levels, up to 10: one number, one per image (N,), or one per image and chain (N,count).
+        operations: Names out of `OPERATIONS`.
+        generator: The source of all random numbers, on the device of `x`.
+
+    Returns:
+        uint8 images (N,count,3,H,W).
+
+    Raises:
+        UserError: An operation is unknown.
+
+    >>> chains(torch.rand(2, 3, 8, 8), 4, operations=("rotate", "solarize")).shape
+    torch.Size([2, 4, 3, 8, 8])
     """
     levels = to_uint8(x)
-    # A copy of its own for each chain, whatever the layout of the batch: they are written to.
+    # A copy for each chain, whatever the layout of the batch: the copies are written to.
     rows = levels[:, None].expand(-1, count, -1, -1, -1).contiguous().flatten(0, 1)
-    severities = torch.as_tensor(severity, device=x.device, dtype=torch.float32).expand(len(x))
-    plan = _draw_plan(severities, count, depth, operations, generator)
+    severities = torch.as_tensor(severity, device=x.device, dtype=torch.float32)
+    severities = (severities[:, None] if severities.dim() == 1 else severities).expand(len(x), count)
+    plan = _draw_plan(severities, depth, operations, generator)
     for group, job in _jobs(plan, x.shape[-2:]):
         _put(rows, job.row, _apply(group, _take(rows, job.row), job))
     return rows.view(len(x), count, *x.shape[1:])
 
 
 def mix(x: Tensor, chained: Tensor, weights: Tensor, share: Tensor) -> Tensor:
-    """(1 - share) * x + share * sum_i weights_i * chain_i, in [0,1].
+    """(1 - share) * x + share * sum_i weights_i * chain_i, without gradients.
 
-    x: (N,3,H,W) in [0,1]; chained: uint8 (N,width,3,H,W); weights: (N,width); share: (N,). Without gradients.
+    Args:
+        x: Images (N,3,H,W) in [0,1].
+        chained: uint8 images (N,width,3,H,W).
+        weights: The chains' weights (N,width), which add up to one.
+        share: The mixture's share (N,), 0 to 1.
+
+    Returns:
+        Images (N,3,H,W) in [0,1].
+
+    >>> white = torch.full((1, 2, 3, 4, 4), 255, dtype=torch.uint8)
+    >>> mix(torch.zeros(1, 3, 4, 4), white, torch.tensor([[0.3, 0.7]]), torch.tensor([0.5])).mean()
+    tensor(0.5000)
     """
     mixed = x * (1 - share).view(-1, 1, 1, 1)
     scaled = weights * share[:, None] / 255
@@ -64,18 +93,22 @@ def mix(x: Tensor, chained: Tensor, weights: Tensor, share: Tensor) -> Tensor:
     return mixed.to(x.dtype)  # the weights are float32
 
 
-def dirichlet(count: int, width: int, alpha: float, like: Tensor, generator: torch.Generator | None) -> Tensor:
+def dirichlet(count: int, width: int, alpha: float, device: torch.device, generator: torch.Generator | None) -> Tensor:
     """Weights (count,width) that add up to one, from the symmetric Dirichlet distribution.
 
     With width 2, each column has the Beta(alpha, alpha) distribution.
+
+    >>> dirichlet(5, 3, 1.0, torch.device("cpu"), None).sum(1)
+    tensor([1.0000, 1.0000, 1.0000, 1.0000, 1.0000])
     """
-    shape = torch.full((global_batch_size(count, generator), width), float(alpha), device=like.device)
+    size = (global_batch_size(count, generator), width)
+    shape = torch.full(size, float(alpha), device=device, dtype=torch.float32)
     drawn = local_slice(torch._standard_gamma(shape, generator=generator), generator)  # torch.distributions takes none
     return drawn / drawn.sum(-1, keepdim=True)
 
 
 class _Plan(NamedTuple):
-    """What is to be done: A applications of an operation to a row, all tensors (A,)."""
+    """A applications of an operation to a row; all tensors are (A,)."""
 
     row: Tensor
     step: Tensor
@@ -89,7 +122,7 @@ class _Plan(NamedTuple):
 
 
 class _Job(NamedTuple):
-    """The part of a plan that one call can do; A applications again."""
+    """The part of a plan that one call carries out: A applications again."""
 
     row: Tensor
     level: Tensor
@@ -100,17 +133,18 @@ class _Job(NamedTuple):
 
 
 def _draw_plan(
-    severities: Tensor, count: int, depth: int | None, operations: tuple[str, ...], generator: torch.Generator | None
+    severities: Tensor, depth: int | None, operations: tuple[str, ...], generator: torch.Generator | None
 ) -> _Plan:
-    """What happens in `count` chains of each image: drawn for the whole batch, then kept for the images held here."""
+    """What happens in the chains, with `severities` (N,count): drawn for the global batch, of which a part is kept."""
     device, steps = severities.device, depth or 3
-    size = (global_batch_size(len(severities), generator), count)
+    size = (global_batch_size(len(severities), generator), severities.shape[1])
     known = torch.tensor([_index(name) for name in operations], device=device)
-    pick, level, sign = torch.rand(3, steps, *size, generator=generator, device=device)
+    random = partial(torch.rand, generator=generator, device=device, dtype=torch.float32)
+    pick, level, sign = random(3, steps, *size)
     operation = known[(pick * len(known)).long().clamp_(max=len(known) - 1)]
     step = torch.arange(steps, device=device)[:, None, None]
     if depth is None:
-        length = 1 + (3 * torch.rand(size, generator=generator, device=device)).long()
+        length = 1 + (3 * random(size)).long()
         operation = torch.where(step < length, operation, -1)
     wave = _draw_waves(operation, operations, generator)
     operation, level, sign, wave = (local_slice(drawn, generator, images=1) for drawn in (operation, level, sign, wave))
@@ -119,20 +153,26 @@ def _draw_plan(
         row=rows.expand_as(operation).flatten(),
         step=step.expand_as(operation).flatten(),
         operation=operation.flatten(),
-        level=(0.1 + (severities[:, None] - 0.1) * level).flatten(),
-        sign=torch.where(sign < 0.5, -1.0, 1.0).flatten(),
+        level=(0.1 + (severities - 0.1) * level).flatten(),
+        sign=_signs(sign).flatten(),
         wave=wave.flatten(0, 2),
     )
 
 
 def _draw_waves(operation: Tensor, operations: tuple[str, ...], generator: torch.Generator | None) -> Tensor:
     """Six numbers for each application of "fourier", zeros for the others; none for all where it is not in use."""
+    device, kind = operation.device, torch.float32
     if "fourier" not in operations:
-        return torch.empty(*operation.shape, 0, device=operation.device)
+        return torch.empty(*operation.shape, 0, device=device, dtype=kind)
     chosen = operation == _index("fourier")
-    waves = torch.zeros(*operation.shape, 6, device=operation.device)
-    waves[chosen] = torch.rand(int(chosen.sum()), 6, generator=generator, device=operation.device)
+    waves = torch.zeros(*operation.shape, 6, device=device, dtype=kind)
+    waves[chosen] = torch.rand(int(chosen.sum()), 6, generator=generator, device=device, dtype=kind)
     return waves
+
+
+def _signs(drawn: Tensor) -> Tensor:
+    """-1 or 1 for numbers in [0,1), in their type."""
+    return torch.ones_like(drawn).masked_fill_(drawn < 0.5, -1)
 
 
 def _index(name: str) -> int:
@@ -142,9 +182,9 @@ def _index(name: str) -> int:
 
 
 def _jobs(plan: _Plan, image_size: Sequence[int]) -> Iterator[tuple[str, _Job]]:
-    """The plan as (group, job), a step after the other.
+    """The plan as (group, job), step by step.
 
-    The host learns the sizes of all groups in one go, so that a GPU is waited for once and not for each group.
+    The sizes of all groups are read at once, so that a GPU is waited for once and not for each group.
     """
     groups = torch.tensor([0] + [_GROUPS.index(_GROUP_OF[name]) for name in OPERATIONS], device=plan.row.device)
     key = plan.step * len(_GROUPS) + groups[plan.operation + 1]
@@ -200,8 +240,7 @@ def _wave(images: Tensor, level: Tensor, draw: Tensor) -> Tensor:
     """A wave of any frequency up to half a cycle per pixel, at most as strong as 0.125 (root mean square)."""
     half = torch.tensor([size // 2 for size in images.shape[-2:]], device=images.device)
     frequencies = (draw[:, :2] * (2 * half + 1)).floor() - half
-    signs = torch.where(draw[:, 3:] < 0.5, -1.0, 1.0)
-    return fourier(images, 0.0125 * level, frequencies, 2 * math.pi * draw[:, 2], signs)
+    return fourier(images, 0.0125 * level, frequencies, 2 * math.pi * draw[:, 2], _signs(draw[:, 3:]))
 
 
 def _take(rows: Tensor, index: Tensor) -> Tensor:

@@ -11,21 +11,32 @@ from torch import Tensor
 from torch.nn import functional
 
 
-def warp(x: Tensor, matrices: Tensor, *, mode: str = "bilinear") -> Tensor:
-    """Each image (N,C,H,W) as seen through its own affine map; what lies outside the image is black.
+def warp(x: Tensor, matrices: Tensor, *, mode: str) -> Tensor:
+    """Warp each image by its own affine map; outside the image it is black.
 
-    `mode` is "bilinear" or "nearest".
+    Args:
+        x: Float images (N,C,H,W).
+        matrices: Affine maps (N,2,3), as the module describes.
+        mode: "bilinear" or "nearest".
+
+    >>> warp(torch.tensor([[[[1.0, 2.0, 3.0]]]]), shift(torch.ones(1), torch.zeros(1)), mode="nearest")
+    tensor([[[[2., 3., 0.]]]])
     """
     return sample(x, source_positions(matrices.to(x.dtype), x.shape[-2:]), mode=mode)
 
 
 def source_positions(matrices: Tensor, image_size: Sequence[int]) -> Tensor:
-    """Where each output pixel comes from: (N,H,W,2), column and row, with the image's edges at -1 and 1."""
+    """Where each output pixel comes from: (N,H,W,2), column and row, with the image's edges at -1 and 1.
+
+    >>> source_positions(rotation(torch.zeros(1)), (1, 2))
+    tensor([[[[-0.5000,  0.0000],
+              [ 0.5000,  0.0000]]]])
+    """
     height, width = image_size
     a = matrices[..., None]
     column, row = (torch.arange(size, device=a.device, dtype=a.dtype) - (size - 1) / 2 for size in (width, height))
     positions = a.new_empty(len(a), height, width, 2)
-    for axis, size in enumerate((width, height)):  # the sum of a part per column and a part per row, written once
+    for axis, size in enumerate((width, height)):  # the sum of a term per column and a term per row
         per_column = (a[:, axis, 0] * column + a[:, axis, 2]) * (2 / size)
         per_row = (a[:, axis, 1] * row) * (2 / size)
         torch.add(per_column[:, None, :], per_row[:, :, None], out=positions[..., axis])
@@ -33,28 +44,46 @@ def source_positions(matrices: Tensor, image_size: Sequence[int]) -> Tensor:
 
 
 def sample(x: Tensor, positions: Tensor, *, mode: str = "bilinear", padding: str = "zeros") -> Tensor:
-    """The images at the given positions; beyond their edge they are black ("zeros") or go on as there ("border")."""
+    """Sample images (N,C,H,W) at positions (N,H,W,2); outside they are black ("zeros") or as at the edge ("border").
+
+    >>> sample(torch.tensor([[[[1.0, 3.0]]]]), torch.zeros(1, 1, 1, 2))
+    tensor([[[[2.]]]])
+    """
     return functional.grid_sample(x, positions, mode=mode, padding_mode=padding, align_corners=False)
 
 
 def rotation(degrees: Tensor) -> Tensor:
-    """Counter-clockwise turns (N,) about the center."""
+    """Matrices of counterclockwise rotations about the center, by angles (N,).
+
+    >>> rotation(torch.zeros(1))
+    tensor([[[1., -0., 0.],
+             [0., 1., 0.]]])
+    """
     angle = torch.deg2rad(degrees)
     cosine, sine, zero = angle.cos(), angle.sin(), torch.zeros_like(angle)
     return _matrices(cosine, -sine, zero, sine, cosine, zero)
 
 
 def shift(columns: Tensor, rows: Tensor) -> Tensor:
-    """The output at (column, row) is the image at (column + columns, row + rows), each (N,)."""
+    """Matrices of shifts: the output at (column, row) is the image at (column + columns, row + rows), each (N,).
+
+    >>> shift(torch.tensor([2.0]), torch.tensor([-1.0]))
+    tensor([[[ 1.,  0.,  2.],
+             [ 0.,  1., -1.]]])
+    """
     one, zero = torch.ones_like(columns), torch.zeros_like(columns)
     return _matrices(one, zero, columns, zero, one, rows)
 
 
 def shear(across: Tensor, down: Tensor, image_size: Sequence[int]) -> Tensor:
-    """The output at (column, row) is the image at (column + across * row, row + down * column), each (N,).
+    """Matrices of shears: the output at (column, row) is the image at (column + across * row, row + down * column).
 
-    Columns and rows count from the top left corner of the image here, as in PIL's affine transform, so a shear
-    leaves the upper (or left) edge where it is.
+    Columns and rows count from the top left corner of the image here, as in PIL's affine transform, so a shear leaves
+    the upper (or left) edge where it is.
+
+    >>> shear(torch.tensor([0.5]), torch.tensor([0.0]), (4, 4))
+    tensor([[[1.0000, 0.5000, 1.0000],
+             [0.0000, 1.0000, 0.0000]]])
     """
     height, width = image_size
     one = torch.ones_like(across)

@@ -27,13 +27,25 @@ def noise2net(
 ) -> Tensor:
     """x <- x + strength * block(x), four times, each block a random residual network in the manner of Res2Net.
 
-    x: (N,3,H,W). Each image has random weights of its own; kernel sizes (1 or 3) and dilations (1 to 3) are
-    shared by the batch. `hidden` is the number of planes in each of the `scale` branches of a block. The result
-    is not clipped. `batch` is the number of images in all processes that share them (`dign.core.image_rng`).
+    Each image has its own random weights; kernel sizes (1 or 3) and dilations (1 to 3) are shared by the batch.
+
+    Args:
+        x: Images (N,3,H,W).
+        strength: Residual strength, one number for the batch.
+        hidden: Planes in each branch of a block.
+        scale: Branches of a block.
+        generator: The source of all random numbers, on the device of `x`.
+        batch: The number of images in all processes, where they do not hold equally many (`dign.core.image_rng`).
+
+    Returns:
+        Images of the same shape, not clipped.
+
+    >>> noise2net(torch.rand(2, 3, 8, 8), 0.3).shape
+    torch.Size([2, 3, 8, 8])
     """
     random = partial(uniform, generator=generator, device=x.device, dtype=x.dtype, batch=batch)
 
-    # Drawn on the host from one number, so that kernels of different shapes cost a GPU one wait, not many.
+    # Shapes are drawn on the host from one number, so that a GPU is waited for once.
     seed = torch.rand(1, generator=generator, device=x.device, dtype=x.dtype)
     host = torch.Generator().manual_seed(int(seed.item() * 2**24))
     with torch.autocast(x.device.type, enabled=False):  # images keep their precision
@@ -48,7 +60,7 @@ def _block(x: Tensor, hidden: int, branches: list[tuple[int, int]], random: Rand
     """1x1 convolution; branches that each see what the one before them made; 1x1 convolution.
 
     Each convolution is followed by normalization over the pixels of the image: what the published batch norm
-    does where every image has channels of its own. It would cancel a bias, so convolutions have none.
+    does where every image has its own channels. It would cancel a bias, so convolutions have none.
     """
     channels, wide = x.shape[1], hidden * (len(branches) + 1)
     parts = functional.instance_norm(_convolve(x, wide, 1, 1, random)).relu_().split(hidden, dim=1)
@@ -60,7 +72,7 @@ def _block(x: Tensor, hidden: int, branches: list[tuple[int, int]], random: Rand
 
 
 def _convolve(x: Tensor, planes: int, kernel: int, dilation: int, random: Random) -> Tensor:
-    """Convolve each image with random weights of its own, U(-b, b), b = 1 / sqrt(inputs to one output).
+    """Convolve each image with its own random weights, U(-b, b), b = 1 / sqrt(inputs to one output).
 
     A product of matrices over shifted copies: for so few channels faster than a grouped convolution.
     """

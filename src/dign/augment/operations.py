@@ -1,6 +1,6 @@
 """AugMix's image operations on whole batches of 8-bit images, with the results of PIL.
 
-All take and give uint8 images (N,3,H,W) and have a parameter of their own for each image.
+All take and return uint8 images (N,3,H,W), and take one parameter per image.
 """
 
 import math
@@ -16,6 +16,9 @@ def autocontrast(images: Tensor) -> Tensor:
     """Stretch every channel to 0..255: floor(255 (v - low) / (high - low)); a flat channel stays.
 
     PIL truncates a product of rounded factors instead and may come out one level lower.
+
+    >>> autocontrast(torch.tensor([[[[10, 20, 30]]]], dtype=torch.uint8))
+    tensor([[[[  0, 127, 255]]]], dtype=torch.uint8)
     """
     values = images.float()
     low, high = values.amin((-2, -1), keepdim=True), values.amax((-2, -1), keepdim=True)
@@ -30,9 +33,12 @@ def equalize(images: Tensor) -> Tensor:
     (step // 2 + pixels below v) // step, where step = pixels below the channel's highest value // 255.
 
     A channel where step is zero stays as it is.
+
+    >>> equalize(torch.arange(64, dtype=torch.uint8).repeat(1, 1, 64, 1))[0, 0, 0, ::21]
+    tensor([  0,  90, 179, 255], dtype=torch.uint8)
     """
     values = images.view(-1, images[0, 0].numel()).long()  # a row for each channel of each image
-    one = torch.ones(1, 1, device=images.device).expand_as(values)
+    one = torch.ones(1, 1, device=images.device, dtype=torch.float32).expand_as(values)
     histogram = one.new_zeros(len(values), 256).scatter_add_(1, values, one)
     below = histogram.cumsum(1) - histogram
     step = divide((below * (histogram > 0)).amax(1, keepdim=True), 255).floor_()
@@ -43,27 +49,49 @@ def equalize(images: Tensor) -> Tensor:
 
 
 def posterize(images: Tensor, bits: Tensor) -> Tensor:
-    """Keep the upper `bits` (N,), 1..8, of every value."""
+    """Keep the upper `bits` (N,), 1..8, of every value.
+
+    >>> posterize(torch.tensor([[[[200, 63]]]], dtype=torch.uint8), torch.tensor([2]))
+    tensor([[[[192,   0]]]], dtype=torch.uint8)
+    """
     mask = 256 - 2 ** (8 - bits.long())
     return images & mask.to(torch.uint8).view(-1, 1, 1, 1)
 
 
 def solarize(images: Tensor, threshold: Tensor) -> Tensor:
-    """Invert every value of at least `threshold` (N,), 1..256."""
+    """Invert every value of at least `threshold` (N,), 1..256.
+
+    >>> solarize(torch.tensor([[[[200, 63]]]], dtype=torch.uint8), torch.tensor([128]))
+    tensor([[[[55, 63]]]], dtype=torch.uint8)
+    """
     bright = images > (threshold - 1).to(torch.uint8).view(-1, 1, 1, 1)
     return images ^ bright.to(torch.uint8).mul_(255)  # inverting eight bits: 255 - v
 
 
 def translate(images: Tensor, matrices: Tensor) -> Tensor:
-    """Shift by whole pixels: what `affine` gives for such matrices, without its interpolation."""
+    """Shift by whole pixels: what `affine` returns for such matrices, without its interpolation.
+
+    >>> from dign.augment.geometry import shift
+    >>> row = torch.tensor([[[[1, 2, 3]]]], dtype=torch.uint8)
+    >>> translate(row, shift(torch.tensor([1.0]), torch.tensor([0.0])))
+    tensor([[[[2, 3, 0]]]], dtype=torch.uint8)
+    """
     return warp(images.float(), matrices, mode="nearest").to(torch.uint8)
 
 
 def affine(images: Tensor, matrices: Tensor) -> Tensor:
-    """Warp bilinearly as `dign.augment.geometry` describes; like PIL, cut values down to whole levels, and cut
-    the image off sharply at its border, where a plain warp fades into the black around it."""
+    """Warp bilinearly by the matrices (N,2,3) that `dign.augment.geometry` describes.
+
+    As in PIL, values are cut down to whole levels, and the image is cut off sharply at its border, where a plain warp
+    fades into the black around it.
+
+    >>> from dign.augment.geometry import rotation
+    >>> affine(torch.tensor([[[[1, 2], [3, 4]]]], dtype=torch.uint8), rotation(torch.tensor([90.0])))
+    tensor([[[[2, 4],
+              [1, 3]]]], dtype=torch.uint8)
+    """
     positions = source_positions(matrices, images.shape[-2:])
-    # Nudged, because a value that ought to be whole may have come out a rounding error below it.
+    # Nudged: a value that should be whole may have come out a rounding error below it.
     warped = sample(images.float(), positions, padding="border").add_(1e-3).to(torch.uint8)
     inside = positions.to(torch.int8).view(torch.int16) == 0  # both coordinates, between -1 and 1, are cut to zero
     return warped.mul_(inside.view(torch.uint8).view(-1, 1, *images.shape[-2:]))
@@ -73,12 +101,23 @@ def fourier(images: Tensor, strength: Tensor, frequencies: Tensor, phase: Tensor
     """Add one wave of the Fourier basis, its sign drawn for each channel (after Soklaski et al., 2022).
 
     The wave is sqrt(2) * strength * cos(2 pi (fy row / H + fx column / W) + phase), so its root mean square is
-    `strength` (N,), in [0,1] pixel units. frequencies: (N,2), whole numbers (fy, fx); phase: (N,);
-    signs: (N,3), -1 or 1.
+    `strength`.
+
+    Args:
+        images: uint8 images (N,3,H,W).
+        strength: Root mean square of the wave (N,), in [0,1] pixel units.
+        frequencies: Whole numbers (fy, fx) of cycles per image, (N,2).
+        phase: Phases (N,).
+        signs: The sign of the wave in each channel, (N,3), -1 or 1.
+
+    >>> gray = torch.full((1, 3, 2, 2), 100, dtype=torch.uint8)
+    >>> stripes = fourier(gray, torch.tensor([0.1]), torch.tensor([[0, 1]]), torch.zeros(1), torch.ones(1, 3))
+    >>> stripes[0, 0]
+    tensor([[136,  64],
+            [136,  64]], dtype=torch.uint8)
     """
     height, width = images.shape[-2:]
-    row = torch.arange(height, device=images.device) / height
-    column = torch.arange(width, device=images.device) / width
+    row, column = (torch.arange(n, device=images.device, dtype=torch.float32) / n for n in (height, width))
     fy, fx = frequencies.view(-1, 2, 1, 1).unbind(1)
     turns = 2 * math.pi * (fy * row[:, None] + fx * column) + phase.view(-1, 1, 1)
     amplitude = 255 * math.sqrt(2) * strength[:, None] * signs

@@ -20,15 +20,24 @@ from dign.methods.base import Cost, Method
 class AugMax(ChainSettings, Method):
     """Cross-entropy on the clean batch, and predictions that agree on a random and on a worst-case mixture.
 
-    Loss: L(f(x), y) + weight * JS(p(x); p(x_mix); p(x_max)). x_mix is a mixture as AugMix makes them. x_max
-    mixes further chains with weights found by ascent on L, `steps` steps of sign(gradient) * `step_size` from a
-    random start: on the mixture's share m in [0,1] and on q, whose softmax weighs the chains.
+    Loss: L(f(x), y) + weight * JS(p(x); p(x_mix); p(x_max)). x_mix is a mixture as AugMix makes it. x_max mixes further
+    chains with weights found by gradient ascent on L, from a random start: on the mixture's share m in [0,1] and on q,
+    whose softmax weighs the chains.
 
     Deviation: the dual batch norm of AugMax's authors is left out, as in the DiGN experiments.
+
+    Args:
+        weight: Weight of the divergence.
+        steps: Steps of the ascent.
+        step_size: Length of a step, which follows the gradient's sign. The other settings are those of `ChainSettings`.
+
+    >>> model = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
+    >>> AugMax(steps=5)(model, torch.rand(4, 3, 8, 8), torch.arange(4)).loss.backward()
     """
 
     key = "augmax"
     title = "AugMax"
+    moves_pixels = True
 
     weight: float = 12.0
     steps: int = 10
@@ -44,7 +53,7 @@ class AugMax(ChainSettings, Method):
         return Cost(forward=3 + self.steps, backward=3 + self.steps, input_only=self.steps)
 
     def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
-        random, hard = self.chains(x, 2 * self.width, generator).split(self.width, dim=1)
+        random, hard = self.chains(x, 2, generator)
         return [self.mix(x, random, generator), self._worst_mixture(model, x, y, hard, generator)]
 
     def _worst_mixture(

@@ -16,12 +16,18 @@ from dign.methods.base import Cost, Method
 
 @dataclass(frozen=True, kw_only=True)
 class ChainSettings:
-    """What AugMix's mixtures are made of, for the methods that use them.
+    """How AugMix's mixtures are made, for the methods that use them.
 
-    `width` chains are mixed, each of `depth` operations (None: 1 to 3, drawn for each chain) out of
-    `operations`. Their weights are Dirichlet(alpha), the mixture's share against the clean image is
-    Beta(alpha, alpha). `severity` bounds the levels that operations draw for themselves; None draws it for each
-    image from 1..10, as the DiGN experiments did. AugMix's authors fix it at 3.
+    Args:
+        width: Chains of operations that are mixed.
+        depth: Operations in a chain; None draws 1 to 3 for each chain.
+        severity: Bound of the levels that operations draw; None draws it from 1..10 for each view of each image, as the
+            DiGN experiments did. AugMix's authors fix it at 3.
+        alpha: The chains' weights are Dirichlet(alpha), the mixture's share against the clean image Beta(alpha, alpha).
+        operations: Names of the operations that a chain is drawn from, out of `dign.augment.chains.OPERATIONS`.
+
+    >>> ChainSettings(severity=3, operations=("rotate", "posterize")).width
+    3
     """
 
     width: int = 3
@@ -42,18 +48,23 @@ class ChainSettings:
             if name not in OPERATIONS:
                 raise unknown_name("operation", name, OPERATIONS)
 
-    def chains(self, x: Tensor, count: int, generator: torch.Generator | None) -> Tensor:
-        """Each image at the end of `count` chains, uint8 (N,count,3,H,W)."""
+    def chains(self, x: Tensor, views: int, generator: torch.Generator | None) -> tuple[Tensor, ...]:
+        """For each of `views`, every image at the end of `width` chains, uint8 (N,width,3,H,W)."""
         severity: Tensor | float | None = self.severity
         if severity is None:
-            batch = (global_batch_size(len(x), generator),)
-            severity = local_slice(torch.randint(1, 11, batch, generator=generator, device=x.device), generator)
-        return chains(x, count, depth=self.depth, severity=severity, operations=self.operations, generator=generator)
+            size = (global_batch_size(len(x), generator), views)
+            drawn = local_slice(torch.randint(1, 11, size, generator=generator, device=x.device), generator)
+            severity = drawn.repeat_interleave(self.width, dim=1)
+        chained = chains(
+            x, views * self.width, depth=self.depth, severity=severity, operations=self.operations, generator=generator
+        )
+        by_view: tuple[Tensor, ...] = chained.split(self.width, dim=1)
+        return by_view
 
     def mix(self, x: Tensor, chained: Tensor, generator: torch.Generator | None) -> Tensor:
         """The chains (N,width,3,H,W) of each image, mixed with random weights and with the image itself."""
-        weights = dirichlet(len(x), self.width, self.alpha, x, generator)
-        share = dirichlet(len(x), 2, self.alpha, x, generator)[:, 0]
+        weights = dirichlet(len(x), self.width, self.alpha, x.device, generator)
+        share = dirichlet(len(x), 2, self.alpha, x.device, generator)[:, 0]
         return mix(x, chained, weights, share)
 
 
@@ -62,10 +73,17 @@ class AugMix(ChainSettings, Method):
     """Cross-entropy on the clean batch, and predictions that agree on two mixtures of random operations.
 
     Loss: L(f(x), y) + weight * JS(p(x); p(x_1); p(x_2)), x_1 and x_2 mixtures of chains of image operations.
+
+    Args:
+        weight: Weight of the divergence. The other settings are those of `ChainSettings`.
+
+    >>> model = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
+    >>> AugMix(severity=3)(model, torch.rand(4, 3, 8, 8), torch.arange(4)).loss.backward()
     """
 
     key = "augmix"
     title = "AugMix"
+    moves_pixels = True
     cost = Cost(forward=3, backward=3)
 
     weight: float = 12.0
@@ -75,8 +93,7 @@ class AugMix(ChainSettings, Method):
         check_at_least(0, weight=self.weight)
 
     def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
-        both = self.chains(x, 2 * self.width, generator)
-        return [self.mix(x, chained, generator) for chained in both.split(self.width, dim=1)]
+        return [self.mix(x, chained, generator) for chained in self.chains(x, 2, generator)]
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
         assert clean is not None  # sees_clean

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from dign.augment.train_transforms import alternating_flips, shrunk
+from dign.augment.train_transforms import alternating_flips, shrink
 from dign.core.errors import UserError, quote_path
 from dign.core.files import read_json, write_json
 from dign.core.pixels import to_float
@@ -260,7 +260,7 @@ class _Training:
         draws = self.team.generator(self.config.seed, "transforms", step, self.device)
         x = self.transforms(x, draws, mirrored=mirrored)
         if step < self.config.small_first * self.total:
-            x = shrunk(x)
+            x = shrink(x)
         return x, self.labels[order]
 
     def _order(self, epoch: int) -> Tensor:
