@@ -13,7 +13,7 @@ from dign.core.pixels import to_float
 from dign.core.seeds import preserve_global_generators, seed_global_generators
 from dign.models.densenet import DenseNet121
 from dign.models.fastnet import FastNet, tinynet, wide_fastnet
-from dign.models.normalize import Normalize, channel_statistics, spread
+from dign.models.normalize import Normalize, Normalized, channel_statistics, spread
 from dign.models.resnet import ResNet18, wide_resnet18
 
 MODELS: dict[str, Callable[[int, tuple[int, int]], nn.Module]] = {
@@ -82,4 +82,6 @@ def count_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
-__all__ = ["MODELS", "Normalize", "build", "channel_statistics", "count_parameters", "import_timm", "whiten"]
+__all__ = [
+    "MODELS", "Normalize", "Normalized", "build", "channel_statistics", "count_parameters", "import_timm", "whiten",
+]  # fmt: skip

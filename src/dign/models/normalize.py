@@ -1,6 +1,7 @@
 """Normalization as a layer, so that every model takes [0,1] images and its statistics travel with its weights."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,27 @@ class Normalize(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return (x - self.mean) / self.std
+
+
+class Normalized(nn.Module):
+    """A model that wants normalized images, as one that takes images in [0,1].
+
+    Args:
+        model: Any module; what it returns is returned unchanged.
+        mean: The mean of each channel, in [0,1] units.
+        std: The standard deviation of each channel, in [0,1] units.
+
+    >>> model = Normalized(nn.Flatten(), mean=[0.5, 0.5, 0.5], std=[0.25, 0.25, 0.25])
+    >>> model(torch.full((1, 3, 1, 1), 0.75))
+    tensor([[1., 1., 1.]])
+    """
+
+    def __init__(self, model: nn.Module, mean: Sequence[float], std: Sequence[float]) -> None:
+        super().__init__()
+        self.normalize, self.model = Normalize(mean, std), model
+
+    def forward(self, x: Tensor) -> Any:
+        return self.model(self.normalize(x))
 
 
 def spread(images: Tensor, most: int) -> Tensor:
