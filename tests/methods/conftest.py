@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -24,6 +26,56 @@ class Recorder(nn.Module):
     @property
     def trained_on(self) -> list[Tensor]:
         return [batch for batch, training in zip(self.seen, self.modes, strict=True) if training]
+
+
+class Oracle:
+    """Slow and obvious formulas: what the model was shown is recorded, and the loss worked out from it."""
+
+    @staticmethod
+    def probabilities(model, batch):
+        """Softmax in float64 as lists, so that the formulas below are plain arithmetic."""
+        with torch.no_grad():
+            return torch.softmax(model.body(batch).double(), 1).tolist()
+
+    @staticmethod
+    def cross_entropy(p, y):
+        return -sum(math.log(row[label]) for row, label in zip(p, y.tolist(), strict=True)) / len(p)
+
+    @staticmethod
+    def kl(p, q):
+        rows = zip(p, q, strict=True)
+        return sum(sum(a * math.log(a / b) for a, b in zip(r, s, strict=True)) for r, s in rows) / len(p)
+
+    @classmethod
+    def jensen_shannon(cls, *ps):
+        mixture = [[sum(values) / len(ps) for values in zip(*rows, strict=True)] for rows in zip(*ps, strict=True)]
+        return sum(cls.kl(p, mixture) for p in ps) / len(ps)
+
+    @classmethod
+    def run(cls, method, recorder, x, y):
+        """The outcome, and the batches of the training pass, which were one tensor, with their probabilities."""
+        outcome = method(recorder, x, y, generator=torch.Generator().manual_seed(0))
+        (batch,) = recorder.trained_on
+        return outcome, [cls.probabilities(recorder, part) for part in batch.split(len(x))], batch.split(len(x))
+
+    @staticmethod
+    def plain_attack(recorder, x, objective, radius, steps, step_size, start):
+        """PGD in l_inf, image by image, with the simplest code that could work."""
+        attacked = []
+        for i, image in enumerate(x):
+            delta = start[i].clone()
+            for _ in range(steps):
+                delta.requires_grad_()
+                (gradient,) = torch.autograd.grad(objective(recorder.body((image + delta)[None])[0], i), delta)
+                delta = (delta.detach() + step_size * gradient.sign()).clamp(-radius, radius)
+                delta = (image + delta).clamp(0, 1) - image
+            attacked.append(image + delta)
+        return torch.stack(attacked)
+
+
+@pytest.fixture
+def oracle() -> type[Oracle]:
+    return Oracle
 
 
 @pytest.fixture

@@ -1,50 +1,9 @@
 import pytest
-import torch
 
 from dign.core.errors import UserError
-from dign.methods import AT, METHODS, RSE, AugMix, DiGN, DiGNWithoutCR, Standard
-from dign.methods.factory import make_method, settings_of
+from dign.methods import AT, METHODS, AugMix
+from dign.methods.factory import assign_options, make_method, settings_of
 from dign.runs.config import RunConfig
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def test_the_hybrid_is_dign_plus_augmix_s_divergence_with_one_clean_pass(recorder, x, y):
-    dign, augmix = DiGN(weight=0.7, samples=2), AugMix(weight=5.0)
-    outcome = (dign + augmix)(recorder, x, y, generator=generator())
-    clean, *views = recorder.seen[0].split(6)
-    assert len(recorder.seen) == 1 and len(views) == 2 + 2 and torch.equal(clean, x)
-    assert not any(torch.equal(view, x) for view in views)
-    logits = [recorder.body(batch) for batch in (clean, *views)]
-    first = dign.terms(logits[0], logits[1:3], y)
-    second = augmix.terms(logits[0], logits[3:], y)
-    expected = first["cross_entropy"] + first["consistency"] + second["augmix_consistency"]
-    assert outcome.loss.item() == pytest.approx(expected.item(), rel=1e-5)
-    assert sum(outcome.terms.values()).item() == pytest.approx(outcome.loss.item(), rel=1e-5)
-
-
-def test_a_sum_of_two_that_never_see_the_clean_batch_keeps_both_terms(recorder, x, y):
-    outcome = (RSE() + DiGNWithoutCR() + AT())(recorder, x, y, generator=generator())
-    assert len(outcome.terms) == 3
-    assert len(recorder.trained_on[0]) == 3 * 6
-    assert (RSE() + DiGNWithoutCR()).predict(recorder, x, generator()).shape == (6, 5)
-
-
-def test_every_pair_of_methods_adds_up(recorder, x, y):
-    for first in METHODS.values():
-        for second in METHODS.values():
-            if first is not second:
-                outcome = (first() + second())(recorder, x, y, generator=generator())
-                assert sum(outcome.terms.values()).item() == pytest.approx(outcome.loss.item(), rel=1e-5)
-
-
-def test_a_sum_takes_each_method_once_and_wants_them_to_agree():
-    with pytest.raises(UserError, match="once"):
-        DiGN() + DiGN()
-    with pytest.raises(UserError, match="label_smoothing"):
-        DiGN(label_smoothing=0.1) + AugMix()
 
 
 @pytest.mark.parametrize("names", [*METHODS, "dign+augmix", "trades+augmax"])
@@ -60,12 +19,6 @@ def test_settings_arrive_from_text():
     assert make_method("at", {"at": {"norm": "l2", "radius": "0.5"}}) == AT(norm="l2", radius=0.5)
 
 
-def test_standard_plus_dign_is_dign(recorder, x, y):
-    both = (Standard() + DiGN())(recorder, x, y, generator=generator())
-    alone = DiGN()(recorder, x, y, generator=generator())
-    torch.testing.assert_close(both.loss, alone.loss)
-
-
 @pytest.mark.parametrize("names", ["dign+augmix", "augmix+dign"])
 def test_what_the_parts_share_is_said_once(names):
     method = make_method(names, {"dign": {"together": "false", "label_smoothing": 0.1}})
@@ -78,3 +31,21 @@ def test_a_preset_for_dign_serves_its_sums():
     config = RunConfig.from_mapping({"data": "cifar10", "preset": "fast", "method": "dign+augmix"})
     method = make_method(config.method, config.settings)
     assert not method.together and method.parts[0].samples == 1
+
+
+def test_options_go_to_the_methods_that_have_them():
+    assert assign_options("dign+augmix", {"sigma_max": "0.1", "augmix.weight": "6", "together": "no"}) == {
+        "dign": {"sigma_max": "0.1", "together": "no"},
+        "augmix": {"weight": "6", "together": "no"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [("weight", r"weight is ambiguous.*use dign\.weight or augmix\.weight"),
+     ("rse.sigma", r"rse\.sigma is given, but the method is dign\+augmix: remove it, or add rse"),
+     ("sigma-mx", "Did you mean 'sigma-max'")],
+)  # fmt: skip
+def test_options_of_no_method_or_of_several_are_refused(option, message):
+    with pytest.raises(UserError, match=message):
+        assign_options("dign+augmix", {option: "1"})

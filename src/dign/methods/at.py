@@ -14,7 +14,12 @@ from dign.methods.base import Cost, Method
 class AT(PGDSettings, Method):
     """Cross-entropy on the attacked batch: max over ||d|| <= radius of L(f(x + d), y), d found by PGD.
 
-    The clean batch is not seen. The attack maximizes the plain cross-entropy, without label smoothing.
+    The model does not see the clean batch. The attack maximizes the plain cross-entropy, without label smoothing. Its
+    settings are those of `PGDSettings`.
+
+    >>> model = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
+    >>> list(AT(radius=4 / 255)(model, torch.rand(4, 3, 8, 8), torch.arange(4)).terms)
+    ['adversarial_cross_entropy']
     """
 
     key = "at"

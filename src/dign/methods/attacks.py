@@ -1,4 +1,4 @@
-"""Projected gradient ascent on the input: PGD, for all who need it."""
+"""Projected gradient ascent on the input (PGD)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,12 +8,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dign.core.checks import check_at_least, check_integer
+from dign.core.divergences import at_least_float32
 from dign.core.errors import unknown_name
 from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import normal_like, uniform
+from dign.core.outputs import logits_of
+from dign.methods.batch_checks import class_rows
 
 Objective = Callable[[Tensor], Tensor]
-"""From logits (N,C) to what the attack makes as large as it can, one value per image (N,)."""
+"""From logits to what an attack maximizes, one value per example (N,)."""
 NORMS = ("linf", "l2")
 STARTS = ("zero", "uniform", "gaussian")
 
@@ -31,17 +34,38 @@ def pgd(
     clip: bool = True,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """x + d with ||d||_norm <= radius where `objective` is large: `steps` times d <- P(d + step_size * g).
+    """Images x + d with ||d|| <= radius where `objective` is large: `steps` times d <- P(d + step_size * g).
 
-    g is the gradient's sign (l_inf) or the gradient scaled to length one (l_2), P the projection onto the ball
-    and, with `clip`, onto images in [0,1] (which takes for granted that x is one). `step_size` is
-    2.5 * radius / steps unless given. `start` is d = "zero", "uniform" in the ball, or "gaussian", a small
-    random step 1e-3 * N(0,I), for objectives whose gradient vanishes at d = 0.
+    g is the gradient's sign (linf) or the gradient scaled to length one (l2), P the projection onto the ball and, with
+    `clip`, onto images in [0,1]. It costs `steps` forward and backward passes. The model is attacked in eval mode and
+    left exactly as it was; parameters get no gradient.
 
-    The model is attacked in eval mode and is left exactly as it was found; parameters get no gradient.
-    x: (N,3,H,W); the result is detached and costs `steps` forward and backward passes.
+    Args:
+        model: Any module from images to logits.
+        x: Images (N,3,H,W) in [0,1].
+        objective: What to maximize, e.g. `cross_entropy_of(y)`.
+        norm: The ball's norm, "linf" or "l2".
+        radius: The ball's radius, in [0,1] pixel units.
+        steps: The number of steps.
+        step_size: The length of a step; 2.5 * radius / steps by default.
+        start: The first d: "zero"; "uniform" in the ball; or "gaussian", 1e-3 * N(0,I), for objectives whose gradient
+            vanishes at zero.
+        clip: Keep x + d in [0,1].
+        generator: The source of the random start.
+
+    Returns:
+        The attacked images, detached.
+
+    Raises:
+        UserError: A setting is out of range.
+
+    >>> model = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
+    >>> x, y = torch.rand(4, 3, 8, 8), torch.arange(4)
+    >>> attacked = pgd(model, x, cross_entropy_of(y), radius=0.1)
+    >>> bool((attacked - x).abs().max() <= 0.1 + 1e-6)
+    True
     """
-    PGDSettings(norm=norm, radius=radius, steps=steps, step_size=step_size, start=start, clip=clip)  # refuses nonsense
+    PGDSettings(norm=norm, radius=radius, steps=steps, step_size=step_size, start=start, clip=clip)  # checks them
     step_size = 2.5 * radius / steps if step_size is None else step_size
     delta = _project(_start(x, norm, radius, start, generator), x, norm, radius, clip)
     with freeze_temporarily(model), torch.enable_grad():
@@ -55,25 +79,43 @@ def pgd(
 def input_gradients(
     model: nn.Module, batch: Tensor, objective: Objective, inputs: tuple[Tensor, ...]
 ) -> tuple[Tensor, ...]:
-    """The gradients of the objective with respect to whatever `batch` was made from; for a frozen model."""
-    logits = model(batch)
+    """The gradients of the objective with respect to the `inputs` that `batch` was made from; for a frozen model."""
+    logits = logits_of(model(batch))
     if logits._backward_hooks:
-        # Lightning Fabric's way to insist on `fabric.backward`, which it means for training: an attack has no
-        # scaled loss and no gradient to exchange.
+        # With this hook Lightning Fabric insists on `fabric.backward`, which is for training: an attack has no scaled
+        # loss and no gradient to exchange.
         logits._backward_hooks.clear()
     return torch.autograd.grad(objective(logits).sum(), inputs)
 
 
 def cross_entropy_of(y: Tensor) -> Objective:
-    """The objective of an attack on the label: the cross-entropy of each image."""
-    return lambda logits: functional.cross_entropy(logits.float(), y, reduction="none")
+    """The objective of an attack on the labels: the cross-entropy of each image, or pixel for segmentation.
+
+    Args:
+        y: Class indices (N,), or (N,H,W).
+
+    >>> cross_entropy_of(torch.tensor([0, 1]))(torch.zeros(2, 10))
+    tensor([2.3026, 2.3026])
+    """
+    return lambda logits: functional.cross_entropy(
+        at_least_float32(class_rows(logits, y)), y.flatten(), reduction="none"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PGDSettings:
     """The settings of `pgd`, for the methods that attack.
 
-    `radius` and `step_size` are in [0,1] pixel units; a `step_size` of None is 2.5 * radius / steps.
+    Args:
+        norm: The ball's norm, "linf" or "l2".
+        radius: The ball's radius, in [0,1] pixel units.
+        steps: The number of steps.
+        step_size: The length of a step, in [0,1] pixel units; None is 2.5 * radius / steps.
+        start: Where the attack starts: "zero", "uniform" in the ball, or "gaussian".
+        clip: Keep attacked images in [0,1].
+
+    >>> PGDSettings(norm="l2", radius=0.5).steps
+    7
     """
 
     norm: str = "linf"
@@ -93,6 +135,7 @@ class PGDSettings:
                 raise unknown_name(kind, name, known)
 
     def attack(self, model: nn.Module, x: Tensor, objective: Objective, generator: torch.Generator | None) -> Tensor:
+        """`pgd` with these settings."""
         return pgd(
             model, x, objective, norm=self.norm, radius=self.radius, steps=self.steps, step_size=self.step_size,
             start=self.start, clip=self.clip, generator=generator,

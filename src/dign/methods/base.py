@@ -1,4 +1,4 @@
-"""What a training method is: images in, a loss out, in anybody's loop."""
+"""What a training method is: a model and a batch in, a loss out, in any training loop."""
 
 from __future__ import annotations
 
@@ -10,16 +10,27 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dign.core.divergences import at_least_float32
 from dign.core.errors import UserError
+from dign.core.outputs import logits_of
+from dign.methods.batch_checks import check_class_axis, check_images, check_labels, class_rows, warn_of_range
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method made of a batch: call `.loss.backward()` on it.
+    """What a method makes of a batch.
 
-    `terms` are the parts of the loss, weighted and detached, for logging: they add up to the loss.
-    `logits` belong to the clean batch; a method that never shows the clean batch to the model (RSE, for
-    example) gives those of the batch it trains on, which costs no extra pass.
+    Attributes:
+        loss: The loss, a scalar: call `.backward()` on it.
+        terms: The parts of the loss by name, weighted and detached, for logging. They add up to the loss.
+        logits: Detached logits of the clean batch. A method that does not pass the clean batch through the model (RSE,
+            for example) gives those of the batch it trains on, which saves a pass.
+
+    >>> from dign.methods import DiGN
+    >>> outcome = DiGN()(nn.Sequential(nn.Flatten(), nn.Linear(192, 10)), torch.rand(4, 3, 8, 8), torch.arange(4))
+    >>> outcome.loss.backward()
+    >>> list(outcome.terms), outcome.logits.shape
+    (['cross_entropy', 'consistency'], torch.Size([4, 10]))
     """
 
     loss: Tensor
@@ -29,10 +40,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Cost:
-    """Passes through the model per training step and image: Standard is (1, 1).
+    """Passes through the model per image and training step.
 
-    `input_only` of the backward passes go to the input and leave the parameters out, as in an attack: about
-    half the work of a whole one.
+    Attributes:
+        forward: Forward passes.
+        backward: Backward passes.
+        input_only: How many of the backward passes compute no gradients of the parameters, as in an attack: about half
+            the work of a full one.
+
+    >>> Cost(forward=8, backward=8, input_only=7).standard_steps
+    5.666666666666667
     """
 
     forward: float
@@ -50,15 +67,22 @@ class Cost:
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """A training method: `method(model, x, y, generator=g).loss.backward()`.
+    """A training method: `method(model, x, y, generator=generator).loss.backward()`.
 
-    A method says which further `views` of a batch it wants to see through the model, and turns the logits of
-    the clean batch and of those views into named `terms`. The passes themselves are made here, so that a sum
-    of methods shares them.
+    A method is two functions: `views` makes the further batches that the model has to see, and `terms` turns the
+    logits of the clean batch and of those views into the named terms of the loss. The passes themselves are made here,
+    so that a sum of methods shares them. Logits that reach `terms` are (N,C); for segmentation, where the model returns
+    (N,C,H,W) and labels are (N,H,W), every pixel is an example, and N counts pixels.
 
-    `model` is any module from images (N,3,H,W) in [0,1] to logits (N,C); `y` are class indices (N,).
-    `together` sends all views through the model as one batch (faster; batch norm sees them as one), otherwise
-    each is a batch of its own. `label_smoothing` applies to every cross-entropy.
+    Args:
+        label_smoothing: Label smoothing of every cross-entropy.
+        together: Pass all views through the model as one batch, which is faster, and in which batch norm takes its
+            statistics over all of them; otherwise each is a batch of its own.
+
+    >>> from dign.methods import AugMix, DiGN
+    >>> method = DiGN(sigma_max=0.1) + AugMix()
+    >>> method.title, method.cost.standard_steps
+    ('DiGN+AugMix', 6.0)
     """
 
     key: ClassVar[str]
@@ -67,6 +91,8 @@ class Method:
     """The name in tables and figures."""
     sees_clean: ClassVar[bool] = True
     """Whether the clean batch itself goes through the model."""
+    moves_pixels: ClassVar[bool] = False
+    """Whether views are warped, so that their pixels no longer match those of the clean image."""
     published: ClassVar[dict[str, dict[str, object]]] = {}
     """Published settings by data set, where they differ from the defaults (which are those for CIFAR-10)."""
 
@@ -74,16 +100,26 @@ class Method:
     together: bool = True
 
     def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
-        """The further batches that the model has to see, of images of the shape of those in `x`."""
+        """The further batches that the model has to see, of the shape of `x`."""
         return []
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
-        """The weighted parts of the loss, from logits; `clean` is None unless `sees_clean`."""
+        """The weighted terms of the loss, from logits (N,C); `clean` is None unless `sees_clean`."""
         raise NotImplementedError
 
     def predict(self, model: nn.Module, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Class probabilities (N,C) at test time."""
-        return torch.softmax(model(x).float(), dim=-1)
+        """Class probabilities at test time, (N,C), or (N,C,H,W) for segmentation.
+
+        Args:
+            model: Any module from images to logits, as for `__call__`.
+            x: Images (N,3,H,W) in [0,1].
+            generator: For methods whose predictions are random (RSE).
+
+        Raises:
+            UserError: The images or the model's output have a shape or type that cannot be right.
+        """
+        check_images(x)
+        return torch.softmax(at_least_float32(check_class_axis(logits_of(model(x)))), dim=1)
 
     @property
     def parts(self) -> tuple[Method, ...]:
@@ -96,18 +132,35 @@ class Method:
 
     @property
     def cost(self) -> Cost:
+        """Passes through the model per image and step."""
         raise NotImplementedError
 
     def __call__(self, model: nn.Module, x: Tensor, y: Tensor, *, generator: torch.Generator | None = None) -> Outcome:
+        """The loss of a batch.
+
+        Args:
+            model: Any module from images to logits (N,C), or to an object, dictionary or tuple with logits in it
+                (`dign.core.outputs.logits_of`).
+            x: Float images (N,3,H,W) in [0,1].
+            y: Class indices (N,); for segmentation (N,H,W).
+            generator: The source of all random numbers, on the device of `x`; torch's own by default.
+
+        Raises:
+            UserError: The images, the labels or the model's output have a shape or type that cannot be right.
+        """
+        check_images(x)
+        y = check_labels(y, x)
+        warn_of_range(x)
+        self._check_pixels_stay(y)
         wanted = [part.views(model, x, y, generator) for part in self.parts]
         batches = [x] if self.sees_clean else []
         batches += [view for views in wanted for view in views]
         logits = forward(model, batches, together=self.together)
-        remaining = iter(logits)
+        remaining = iter([class_rows(each, y) for each in logits])
         clean = next(remaining) if self.sees_clean else None
         terms: dict[str, Tensor] = {}
         for part, views in zip(self.parts, wanted, strict=True):
-            new = part.terms(clean, [next(remaining) for _ in views], y)
+            new = part.terms(clean, [next(remaining) for _ in views], y.flatten())
             assert terms.keys() & new.keys() <= {"cross_entropy"}, "only the clean cross-entropy is shared"
             terms |= new
         loss = torch.stack(list(terms.values())).sum()
@@ -119,14 +172,31 @@ class Method:
         return Sum(parts=(*self.parts, *other.parts))
 
     def cross_entropy(self, logits: Tensor, y: Tensor) -> Tensor:
-        return functional.cross_entropy(logits.float(), y, label_smoothing=self.label_smoothing)
+        """The mean cross-entropy of logits (N,C) with label smoothing, in float32 at least."""
+        return functional.cross_entropy(at_least_float32(logits), y, label_smoothing=self.label_smoothing)
+
+    def _check_pixels_stay(self, y: Tensor) -> None:
+        if y.dim() > 1:
+            for part in self.parts:
+                if part.moves_pixels:
+                    raise UserError(f"{part.title} moves pixels, so labels (N,H,W) do not fit its views: use DiGN.")
 
 
 class Sum(Method):
-    """The sum of several methods' losses.
+    """The sum of several methods' losses, as `DiGN() + AugMix()` makes it.
 
-    The clean batch passes through the model once, and the clean cross-entropy that the parts share is counted
-    once: a term is known by its name.
+    The clean batch passes through the model once, and the clean cross-entropy that the parts share counts once: terms
+    of the same name are the same term.
+
+    Args:
+        parts: The methods. They agree in `together` and `label_smoothing`.
+
+    Raises:
+        UserError: A method appears twice, or the parts disagree.
+
+    >>> from dign.methods import AugMix, DiGN
+    >>> Sum([DiGN(), AugMix()]) == DiGN() + AugMix()
+    True
     """
 
     _parts: tuple[Method, ...]
@@ -134,10 +204,10 @@ class Sum(Method):
     def __init__(self, parts: Sequence[Method]) -> None:
         keys = [part.key for part in parts]
         if len(set(keys)) < len(keys):
-            raise UserError(f"A sum takes each method once, not {' + '.join(keys)}.")
+            raise UserError(f"a sum takes each method once, not {' + '.join(keys)}.")
         for name in ("together", "label_smoothing"):
             if len({getattr(part, name) for part in parts}) > 1:
-                raise UserError(f"The methods of a sum must agree in '{name}': set it on each of them.")
+                raise UserError(f"the methods of a sum must agree in '{name}': set it on each of them.")
         super().__init__(label_smoothing=parts[0].label_smoothing, together=parts[0].together)
         object.__setattr__(self, "_parts", tuple(parts))
         object.__setattr__(self, "key", "+".join(keys))
@@ -158,7 +228,7 @@ class Sum(Method):
         return Sum([part.at(progress) for part in self.parts])
 
     def predict(self, model: nn.Module, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """As the first part with a way of its own to predict (RSE's ensemble), else in one plain pass."""
+        """As the first part that overrides `predict` does (RSE's ensemble), otherwise in one plain pass."""
         special = [part for part in self.parts if type(part).predict is not Method.predict]
         return (special or self.parts)[0].predict(model, x, generator)
 
@@ -173,7 +243,21 @@ class Sum(Method):
 
 
 def forward(model: nn.Module, batches: Sequence[Tensor], *, together: bool) -> list[Tensor]:
-    """The logits of each batch: from one pass over all of them, or from one pass each."""
+    """The logits of each batch.
+
+    Args:
+        model: Any module whose output `dign.core.outputs.logits_of` understands.
+        batches: Batches of images, each (N,3,H,W).
+        together: Make one pass over all of them, otherwise one pass each.
+
+    >>> images = torch.rand(2, 3, 8, 8)
+    >>> [logits.shape[1] for logits in forward(nn.Flatten(), [images, images], together=True)]
+    [192, 192]
+    """
     if not together or len(batches) == 1:
-        return [model(batch) for batch in batches]
-    return list(model(torch.cat(list(batches))).split([len(batch) for batch in batches]))
+        return [logits_of(model(batch)) for batch in batches]
+    sizes = [len(batch) for batch in batches]
+    logits = logits_of(model(torch.cat(list(batches))))
+    if logits.dim() == 0 or len(logits) != sum(sizes):
+        raise UserError(f"the model returned logits of shape {tuple(logits.shape)} for {sum(sizes)} images.")
+    return list(logits.split(sizes))

@@ -17,11 +17,20 @@ from dign.methods.base import Cost, Method
 class DeepAugment(Method):
     """Cross-entropy on a batch most of which has been through random image-to-image networks.
 
-    Loss: L(f(x'), y), where x' = noise2net(x) for the first `share` of the batch (batches are shuffled) and x
-    for the rest. The networks' weights are drawn anew for each image and batch, their residual strength from
-    U(weakest, strongest) for each batch.
+    Loss: L(f(x'), y), where x' = noise2net(x) for the first `share` of the batch (batches are shuffled) and x for the
+    rest. The networks' weights are drawn for each image and batch, their residual strength for each batch.
 
     Deviation: the kernels' sizes and dilations are redrawn with every batch; published, with every epoch.
+
+    Args:
+        share: Fraction of the batch that is distorted.
+        weakest: Least residual strength, drawn from U(weakest, strongest).
+        strongest: Largest residual strength.
+        hidden: Planes in each branch of a block.
+        scale: Branches of a block.
+
+    >>> model = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
+    >>> DeepAugment(share=0.5)(model, torch.rand(4, 3, 8, 8), torch.arange(4)).loss.backward()
     """
 
     key = "deepaugment"
@@ -41,7 +50,7 @@ class DeepAugment(Method):
         check_integer(1, hidden=self.hidden)
         check_integer(2, scale=self.scale)
         if self.share > 1:
-            raise UserError(f"share is a part of the batch, 0 to 1, not {self.share}.")
+            raise UserError(f"share must be a fraction of the batch, 0 to 1, not {self.share}.")
 
     def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
         count = int(self.share * global_batch_size(len(x), generator))

@@ -20,9 +20,15 @@ class DiGN(Method):
     Loss: L(f(x), y) + weight * mean_k D(p(x) ‖ p(x + d_k)), k = 1..samples, with d_k ~ N(0, s^2 I) and
     s ~ U(0, sigma_max) drawn for each image and each k. Gradients flow through p(x) as well.
 
-    `weight` is the paper's lambda and `samples` its n. `sigma_max` is in [0,1] pixel units. Not in the paper: `start`,
-    the fraction of training that passes without noisy branches, at the cost of Standard; and `ramp`, the fraction over
-    which the weight then grows from 0. A weight of 0 needs no branches, and has none.
+    Args:
+        sigma_max: Largest noise level, in [0,1] pixel units.
+        weight: The paper's lambda. A weight of 0 needs no noisy branches, and has none.
+        samples: Noisy branches, the paper's n.
+        start: Fraction of training without noisy branches, at the cost of Standard. Not in the paper.
+        ramp: Fraction of training over which the weight then grows from 0. Not in the paper.
+
+    >>> model = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
+    >>> DiGN(sigma_max=0.1)(model, torch.rand(4, 3, 8, 8), torch.arange(4)).loss.backward()
     """
 
     key = "dign"
@@ -39,7 +45,7 @@ class DiGN(Method):
         check_at_least(0, sigma_max=self.sigma_max, weight=self.weight, start=self.start, ramp=self.ramp)
         check_integer(1, samples=self.samples)
         if self.start >= 1:
-            raise UserError(f"start is a fraction of training, below 1, not {self.start}: use standard without noise.")
+            raise UserError(f"start is a fraction of training, below 1, not {self.start}: without noise use Standard.")
 
     @property
     def cost(self) -> Cost:
@@ -59,6 +65,11 @@ class DiGN(Method):
         return {"cross_entropy": self.cross_entropy(clean, y), "consistency": consistency}
 
     def at(self, progress: float) -> Method:
+        """The method with the weight it has when the fraction `progress` of training is done.
+
+        >>> DiGN(weight=1.0, start=0.5, ramp=0.2).at(0.6).weight
+        0.4999999999999999
+        """
         if progress < self.start:
             return replace(self, weight=0.0)
         grown = min(1.0, (progress - self.start) / self.ramp) if self.ramp else 1.0

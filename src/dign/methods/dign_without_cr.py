@@ -13,7 +13,16 @@ from dign.methods.base import Cost, Method
 
 @dataclass(frozen=True, kw_only=True)
 class DiGNWithoutCR(Method):
-    """Cross-entropy under noise of diverse levels: L(f(x + d), y), d ~ N(0, s^2 I), s ~ U(0, sigma_max) per image."""
+    """Cross-entropy under noise of diverse levels.
+
+    Loss: L(f(x + d), y), d ~ N(0, s^2 I), with s ~ U(0, sigma_max) drawn for each image.
+
+    Args:
+        sigma_max: Largest noise level, in [0,1] pixel units.
+
+    >>> model = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
+    >>> DiGNWithoutCR(sigma_max=0.1)(model, torch.rand(4, 3, 8, 8), torch.arange(4)).loss.backward()
+    """
 
     key = "dign-without-cr"
     title = "DiGN w/o CR"

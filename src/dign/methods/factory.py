@@ -1,4 +1,4 @@
-"""Methods from names and settings, as they stand in a configuration."""
+"""Methods from names and settings, as a configuration has them."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -19,11 +19,17 @@ def make_method(
     data: str = "",
     label_smoothing: float = 0.0,
 ) -> Method:
-    """The method, or the sum of methods, that `names` says ("dign+augmix").
+    """Make a method, or a sum of methods, from its name.
 
-    `settings` gives parameters by method name; those of methods not asked for are left aside, so that one file can
-    serve several methods. What the parts of a sum have to agree in (`together`) need be said of one of them only. What
-    is not set has its published value for `data`, or else its default.
+    Args:
+        names: One name of `dign.methods.METHODS`, or several joined by "+": "dign+augmix".
+        settings: Settings by method name. Those of methods not in `names` are ignored, so that one file can serve
+            several methods. What the parts of a sum share (`together`) may be set for one of them only.
+        data: The data set, whose published settings are the defaults.
+        label_smoothing: Label smoothing, unless `settings` has it.
+
+    Raises:
+        UserError: A name or a setting is unknown, or a value is out of range.
 
     >>> make_method("dign", {"dign": {"weight": 1}}, data="tiny-imagenet")  # doctest: +ELLIPSIS
     DiGN(... sigma_max=0.6, weight=1.0, samples=3, start=0.0, ramp=0.0)
@@ -56,25 +62,39 @@ def _make_one(name: str, settings: Mapping[str, Any], data: str) -> Method:
 
 
 def settings_of(method: Method) -> dict[str, dict[str, Any]]:
-    """All settings of a method's parts by name: `make_method(method.key, settings_of(method))` gives it back."""
+    """All settings of a method's parts, by method name: `make_method(method.key, settings_of(method)) == method`.
+
+    >>> from dign.methods import RSE
+    >>> settings_of(RSE(sigma=0.2))
+    {'rse': {'label_smoothing': 0.0, 'together': True, 'sigma': 0.2, 'ensemble': 10}}
+    """
     return {part.key: {spec.name: getattr(part, spec.name) for spec in fields(part)} for part in method.parts}
 
 
 def assign_options(names: str, options: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Options such as `sigma_max` or `dign.sigma_max`, sorted to the methods of `names` that they belong to."""
+    """Sort options such as `sigma_max` or `dign.sigma_max` to the methods of `names` that they belong to.
+
+    Args:
+        names: The method, as in `make_method`.
+        options: Values by setting, or by method and setting where several methods have a setting of that name.
+
+    Raises:
+        UserError: No method of `names` has the setting, or several have.
+
+    >>> assign_options("dign+augmix", {"sigma_max": "0.1", "augmix.weight": "6"})
+    {'dign': {'sigma_max': '0.1'}, 'augmix': {'weight': '6'}}
+    """
     wanted = [name.strip() for name in names.split("+") if name.strip() in METHODS]
     common = {spec.name for spec in fields(Method)}
     assigned: dict[str, dict[str, str]] = {}
     for option, value in options.items():
         owner, _, key = option.rpartition(".")
         if owner and owner not in wanted:
-            raise UserError(
-                f"--{owner}.{key.replace('_', '-')} is given, but the method is {names}: drop it or add {owner}."
-            )
+            raise UserError(f"{option} is given, but the method is {names}: remove it, or add {owner} to the method.")
         owners = [owner] if owner else [name for name in wanted if key in {spec.name for spec in fields(METHODS[name])}]
         if len(owners) > 1 and key not in common:
-            choices = " or ".join(f"--{name}.{key.replace('_', '-')}" for name in owners)
-            raise UserError(f"Several of {names} have a setting {key}: say {choices}.")
+            choices = " or ".join(f"{name}.{key}" for name in owners)
+            raise UserError(f"{key} is ambiguous, several methods of {names} have it: use {choices}.")
         if not owners:
             known = [spec.name.replace("_", "-") for name in wanted for spec in fields(METHODS[name])]
             raise unknown_name(f"option or setting of {names}", key.replace("_", "-"), known)

@@ -9,19 +9,27 @@ from torch import Tensor, nn
 from dign.core.checks import check_at_least
 from dign.core.divergences import kl, log_probabilities
 from dign.core.freezing import freeze_temporarily
+from dign.core.outputs import logits_of
 from dign.methods.attacks import PGDSettings
 from dign.methods.base import Cost, Method
+from dign.methods.batch_checks import class_rows
 
 
 @dataclass(frozen=True, kw_only=True)
 class TRADES(PGDSettings, Method):
     """Cross-entropy on the clean batch, and predictions that agree at the worst point nearby.
 
-    Loss: L(f(x), y) + weight * max over ||d|| <= radius of D(p(x) ‖ p(x + d)), d found by PGD. Gradients flow
-    through p(x) as well.
+    Loss: L(f(x), y) + weight * max over ||d|| <= radius of D(p(x) ‖ p(x + d)), d found by PGD. Gradients flow through
+    p(x) as well. The attack starts from a small random point, as that of TRADES' authors does: at d = 0 the divergence
+    has no gradient (the published DiGN experiments started there).
 
-    `weight` is the paper's lambda. The attack starts from a small random point, as its authors' does: at d = 0
-    the divergence has no gradient (the published DiGN experiments started there).
+    Args:
+        weight: The paper's lambda.
+        start: Where the attack starts. The other settings of the attack are those of `PGDSettings`.
+
+    >>> model = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
+    >>> list(TRADES(weight=6.0)(model, torch.rand(4, 3, 8, 8), torch.arange(4)).terms)
+    ['cross_entropy', 'adversarial_consistency']
     """
 
     key = "trades"
@@ -36,13 +44,17 @@ class TRADES(PGDSettings, Method):
 
     @property
     def cost(self) -> Cost:
-        # The attack's target p(x), in eval mode, is one pass more; it serves all steps.
+        # One more forward pass computes the attack's target p(x), in eval mode, once for all steps.
         return Cost(forward=self.steps + 3, backward=self.steps + 2, input_only=self.steps)
 
     def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
         with freeze_temporarily(model), torch.no_grad():
-            log_p = log_probabilities(model(x))
-        return [self.attack(model, x, lambda logits: kl(log_p, log_probabilities(logits)), generator)]
+            log_p = log_probabilities(class_rows(logits_of(model(x)), y))
+
+        def divergence(logits: Tensor) -> Tensor:
+            return kl(log_p, log_probabilities(class_rows(logits, y)))
+
+        return [self.attack(model, x, divergence, generator)]
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
         assert clean is not None  # sees_clean
