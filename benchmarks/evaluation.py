@@ -16,7 +16,8 @@ from dign.core.freezing import freeze_temporarily
 from dign.core.pixels import to_float
 from dign.corruptions import NAMES
 from dign.data.dataset import Split
-from dign.evaluation.evaluate import Conditions, evaluate
+from dign.evaluation.conditions import Conditions
+from dign.evaluation.evaluate import evaluate
 from dign.models import build
 
 

@@ -17,7 +17,6 @@ from torch.utils.data import Dataset, Subset
 from transformers import ResNetConfig, ResNetForImageClassification, Trainer, TrainingArguments
 
 from dign.core.seeds import make_generator
-from dign.evaluation.foreign_model import LogitsOf
 from dign.methods import DiGN, Method
 from dign.models import Normalize
 
@@ -32,7 +31,7 @@ class MethodTrainer(Trainer):
     def compute_loss(self, model: nn.Module, inputs: dict[str, Tensor], return_outputs: bool = False, **kwargs):
         images, labels = inputs["pixel_values"], inputs["labels"]
         generator = make_generator(self.args.seed, "method", self.state.global_step, images.device)
-        outcome = self.method(LogitsOf(model), images, labels, generator=generator)
+        outcome = self.method(model, images, labels, generator=generator)
         return (outcome.loss, {"logits": outcome.logits}) if return_outputs else outcome.loss
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import zlib
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dign.evaluation.result_parts import ConditionResult
 from dign.metrics import Calibration
 
 NOISE = ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise")
@@ -58,7 +60,7 @@ def fake_conditions(wanted: list[tuple[float, float]], images: int, seed: int) -
 
 
 def as_condition(calibration: Calibration) -> dict:
-    return {**calibration.compute().as_dict(), "bins": calibration.state()}
+    return ConditionResult.of(calibration).to_json()
 
 
 def pooled(parts: list[Calibration]) -> dict | None:
@@ -67,7 +69,7 @@ def pooled(parts: list[Calibration]) -> dict | None:
     total = Calibration()
     for part in parts:
         total.merge(part)
-    return total.compute().as_dict()
+    return asdict(total.compute())
 
 
 def fake_results(title: str, seed: int, *, model: str, data: str, families: tuple[str, ...], images: int) -> dict:
@@ -111,7 +113,7 @@ def fake_results(title: str, seed: int, *, model: str, data: str, families: tupl
             "mca_n": mean(noises),
             "families": {f: mean([n for n in counted if family_of[n] == f]) for f in families},
             "calibration": {
-                "clean": clean.compute().as_dict(),
+                "clean": asdict(clean.compute()),
                 "noise": pooled([c for name in noises for c in conditions[name].values()]),
                 "all": pooled([c for name in counted for c in conditions[name].values()]),
             },

@@ -11,6 +11,7 @@ from PIL import Image
 from dign.app.answers import Examples, calibration_under, common_profile, look, open_examples, open_players, true_class
 from dign.app.cards import stylesheet
 from dign.corruptions import corrupt
+from dign.metrics import Calibration
 from dign.runs.predict import predict_files, read_images
 
 NO_EXAMPLES = Examples(torch.empty(0, 3, 1, 1, dtype=torch.uint8), [], "none")
@@ -68,8 +69,8 @@ def test_calibration_is_that_of_the_chosen_condition_or_a_way_to_get_it(runs):
     results = json.loads((runs[0] / "results.json").read_text())
     name, found = calibration_under(measured, "gaussian_noise", 3)
     stored = results["corruptions"]["gaussian_noise"]["severities"]["3"]
-    assert name == "Gaussian Noise, severity 3" and found.state() == stored["bins"]
-    assert calibration_under(measured, "gaussian_noise", 0)[1].state() == results["clean"]["bins"]
+    assert name == "Gaussian Noise, severity 3" and found == Calibration.from_state(stored["bins"])
+    assert calibration_under(measured, "gaussian_noise", 0)[1] == Calibration.from_state(results["clean"]["bins"])
     for corruption, severity in (("gaussian_noise", 4), ("fog", 3)):
         sentence, nothing = calibration_under(measured, corruption, severity)
         assert nothing is None and f"dign evaluate {runs[0]}"[:60] in sentence

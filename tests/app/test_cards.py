@@ -7,7 +7,10 @@ import torch
 
 from dign.app.answers import Examples
 from dign.app.cards import answer, stylesheet
+from dign.evaluation.result_info import EvaluationInfo, RunInfo
+from dign.evaluation.summarize import CLEAN, make_results
 from dign.metrics import Calibration
+from dign.report.load import Run
 from dign.report.palette import THEME, color_of
 
 NO_EXAMPLES = Examples(torch.empty(0, 3, 1, 1, dtype=torch.uint8), [], "none")
@@ -24,7 +27,8 @@ def test_the_answer_escapes_names_and_shows_each_model(gray, make_player):
 def test_the_answer_draws_the_calibration(gray, make_player):
     calibration = Calibration()
     calibration.update(torch.tensor([[0.9, 0.1], [0.2, 0.8]]), torch.tensor([0, 0]))
-    measured = type("Measured", (), {"clean": calibration, "corruptions": {}, "folder": Path("runs/x")})()
+    run = RunInfo("x", "dign", "DiGN", "tinynet", "digits")
+    measured = Run(Path("runs/x"), make_results({CLEAN: calibration}, run, EvaluationInfo(), "ab"))
     each = replace(make_player(), measured=measured, missing="")
     html = answer([each], NO_EXAMPLES, str(gray), "fog", 0, 0)
     assert "<svg" in html and "accuracy 50.0 %, calibration error (ECE) 45.0 %, 2 images" in html

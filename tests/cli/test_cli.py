@@ -134,7 +134,7 @@ def test_the_options_of_a_method_may_stand_before_the_data():
         (["train", "--resume", "nowhere", "--out", "elsewhere"], "drop --out"),
         (["evaluate", "nowhere"], "not a run folder"),
         (["evaluate", "nowhere", "--only", "nois"], "Did you mean 'noise'"),
-        (["evaluate", "nowhere", "--severity", "0-6"], "not severities"),
+        (["evaluate", "nowhere", "--severity", "0-6"], "invalid severity"),
         (["evaluate", "nowhere", "--benchmark", "c", "--seed", "1"], "drop --profile and --seed"),
         (["list", "everything"], "everything"),
     ],

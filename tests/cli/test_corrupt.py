@@ -63,7 +63,7 @@ def test_a_sheet_has_what_was_asked_for_and_a_long_picture_has_one(tmp_path: Pat
         (("nowhere.png", "--preview", "y"), "end it in .png"),
         (("nowhere.png", "--preview", "y.png", "--size", "32"), "--size is for benchmarks of a data set"),
         (("digits", "--out", "x", "--only", "noize"), "Did you mean 'noise'"),
-        (("digits", "--out", "x", "--severity", "7"), "not severities"),
+        (("digits", "--out", "x", "--severity", "7"), "invalid severity"),
         (("digts", "--out", "x"), "Did you mean 'digits'"),
     ],
 )

@@ -1,6 +1,5 @@
 """Any model of any library: a Python entry and a safetensors file in, a results file out."""
 
-import json
 import sys
 
 import pytest
@@ -11,8 +10,9 @@ from torch import nn
 import dign.data
 from dign.cli import main
 from dign.core.errors import UserError
-from dign.evaluation.foreign_model import external_subject, make_external
-from dign.evaluation.results import check_results
+from dign.evaluation.foreign_model import foreign_subject, make_foreign_model
+from dign.evaluation.result_info import RunInfo
+from dign.evaluation.results import Results
 
 MODULE = """
 import torch
@@ -49,7 +49,7 @@ def not_a_number():
 @pytest.fixture
 def entry(tmp_path, monkeypatch):
     """A module in the working directory, under a name of its own for every test."""
-    name = f"external_{tmp_path.name.replace('-', '_')}"
+    name = f"foreign_{tmp_path.name.replace('-', '_')}"
     (tmp_path / f"{name}.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
     yield name
@@ -82,27 +82,25 @@ def test_a_saved_model_is_measured_as_it_is(entry, weights, digits, tmp_path):
         "--temperature", "-q",
     )  # fmt: skip
     assert code == 0
-    results = check_results(json.loads((tmp_path / "mine" / "results.json").read_text()))
-    assert results["run"] == {
-        "name": "Mine", "method": "external", "title": "Mine", "model": f"{entry}:make_model", "data": "digits",
-        "seed": 0, "parameters": 1930,
-    }  # fmt: skip
+    results = Results.load(tmp_path / "mine")
+    assert results.run == RunInfo("Mine", "external", "Mine", f"{entry}:make_model", "digits", 0, 1930)
     logits = digits.test.images.float().flatten(1) / 255 @ weights["1.weight"].T + weights["1.bias"]
     accuracy = 100 * (logits.argmax(1) == digits.test.labels).float().mean().item()
-    assert results["clean"]["accuracy"] == pytest.approx(accuracy)
-    assert list(results["corruptions"]) == ["impulse_noise"] and results["temperature"]["images"] == 145
+    assert results.clean.accuracy == pytest.approx(accuracy)
+    assert list(results.corruptions) == ["impulse_noise"] and results.temperature.images == 145
 
 
 def test_outputs_with_logits_and_modules_themselves_will_do(entry, digits):
     for name in ("LikeTransformers", "ready"):
-        subject = external_subject(f"{entry}:{name}", None, digits)
-        assert subject.model(torch.zeros(2, 3, 8, 8)).shape == (2, 10)
-        assert subject.about["name"] == f"{entry}:{name}"
+        subject = foreign_subject(f"{entry}:{name}", None, digits)
+        probabilities = subject.predict(subject.model, torch.zeros(2, 3, 8, 8), None)
+        assert probabilities.shape == (2, 10) and probabilities.sum().item() == pytest.approx(2)
+        assert subject.about.name == f"{entry}:{name}"
 
 
 def test_the_path_of_modules_is_left_as_it_was(entry):
     before = list(sys.path)
-    make_external(f"{entry}:make_model")
+    make_foreign_model(f"{entry}:make_model")
     assert sys.path == before
 
 
@@ -113,36 +111,24 @@ def test_mistakes_are_named(entry, weights, digits, tmp_path):
         ("broken", "RuntimeError: no such file as I want"),
         ("nothing", "gave a int"),
         ("exits", "SystemExit: --flag missing"),
-        ("probabilities", "gives probabilities, where logits are wanted"),
+        ("probabilities", "gives probabilities, where logits are expected"),
         ("not_a_number", "logits that are not finite"),
         ("missing", "has no attribute 'missing'"),
     ):
         with pytest.raises(UserError, match=message):
-            external_subject(f"{entry}:{name}", None, digits)
+            foreign_subject(f"{entry}:{name}", None, digits)
     with pytest.raises(UserError, match="No module named"):
-        make_external("no_such_module:make_model")
+        make_foreign_model("no_such_module:make_model")
     with pytest.raises(UserError, match=f"is a file: name its module, as in {entry}:make_model"):
-        make_external(f"{entry}.py:make_model")
+        make_foreign_model(f"{entry}.py:make_model")
     with pytest.raises(UserError, match="MODULE:FUNCTION"):
-        make_external("make_model")
+        make_foreign_model("make_model")
     (tmp_path / "mine.pt").write_bytes(b"whatever")
     with pytest.raises(UserError, match="may be a pickle"):
-        external_subject(f"{entry}:make_model", tmp_path / "mine.pt", digits)
+        foreign_subject(f"{entry}:make_model", tmp_path / "mine.pt", digits)
     save_file({"other": torch.zeros(1)}, tmp_path / "other.safetensors")
     with pytest.raises(UserError, match="belongs to another model"):
-        external_subject(f"{entry}:make_model", tmp_path / "other.safetensors", digits)
-
-
-def test_the_command_says_what_goes_with_what(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for args, sentence in (
-        ([], "Say what to evaluate"),
-        (["runs/a", "--model", "a:b"], "Say what to evaluate"),
-        (["--model", "a:b"], "name them with --data"),
-        (["runs/a", "--data", "digits"], "--data belongs to --model"),
-    ):
-        assert command(*args) == 2
-        assert sentence in capsys.readouterr().err
+        foreign_subject(f"{entry}:make_model", tmp_path / "other.safetensors", digits)
 
 
 def test_a_model_may_import_what_lies_beside_it_when_it_runs(tmp_path, monkeypatch):

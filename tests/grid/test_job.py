@@ -65,7 +65,7 @@ def test_a_run_ends_as_an_ordinary_evaluated_folder(undisturbed):
     assert load_run(folder).finished
     results = json.loads((folder / "results.json").read_text())
     assert results["corruptions"].keys() == {"shot_noise"}
-    assert outcome.summary == results["summary"]
+    assert outcome.summary.to_json() == results["summary"]
     assert find_run_folders(out) == [folder], "what the grid keeps beside it is not taken for a run"
     assert [run.name for run in load_runs([out])[0]] == [plan.runs[0].name]
 

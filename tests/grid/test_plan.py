@@ -5,8 +5,11 @@ import torch
 
 from dign.core.errors import UserError
 from dign.corruptions import write_benchmark
+from dign.evaluation.result_info import EvaluationInfo, RunInfo
+from dign.evaluation.summarize import CLEAN, make_results
 from dign.grid.evaluate_table import Evaluation
 from dign.grid.plan import make_plan, read_plan
+from dign.metrics import Calibration
 
 PAPER = {"data": "cifar10", "method": ["standard", "dign"], "seed": [0, 1, 2]}
 
@@ -106,7 +109,7 @@ def test_tables_for_a_method_a_model_or_a_data_set():
         ({**PAPER, "for": {"dign": {"model": "fastnet"}}}, "cannot set model"),
         ({**PAPER, "evaluate": {"onyl": "noise"}}, "Unknown key in [evaluate] 'onyl'. Did you mean 'only'?"),
         ({**PAPER, "evaluate": {"only": "nosie"}}, "Did you mean 'noise'?"),
-        ({**PAPER, "evaluate": {"severity": 6}}, "everities"),
+        ({**PAPER, "evaluate": {"severity": 6}}, "invalid severity"),
         ({**PAPER, "evaluate": {"severity": [1.5]}}, "severity must be"),
         ({**PAPER, "evaluate": {"profile": "cifra"}}, "Did you mean 'cifar'?"),
         ({**PAPER, "evaluate": {"profile": ["cifar"]}}, "profile must be text"),
@@ -166,14 +169,20 @@ def test_values_of_an_evaluation_may_come_as_text():
     assert (evaluation.temperature, evaluation.batch_size, evaluation.seed) == (False, 100, 3)
 
 
+def make_fake_results(how, names, severities):
+    """Results of one prediction under each condition."""
+    one = Calibration.from_state({"counts": [1], "correct": [1], "deviation": [0.0], "square": [0.0]})
+    counts = {CLEAN: one} | {(name, severity): one for name in names for severity in severities}
+    return make_results(counts, RunInfo("a", "dign", "DiGN", "resnet18", "cifar10"), how, ["a", "b"])
+
+
 def test_results_of_part_of_a_benchmark_are_not_taken_for_all_of_it(tmp_path):
     images, labels = torch.zeros(2, 3, 8, 8, dtype=torch.uint8), torch.tensor([0, 1])
     folder = tmp_path / "some-c"
     write_benchmark(images, labels, folder, classes=("a", "b"), names=("fog", "contrast"))
 
     def results(names, severities):
-        table = {name: {"severities": dict.fromkeys(map(str, severities))} for name in names}
-        return {"evaluation": {"split": "test", "benchmark": "some-c"}, "corruptions": table}
+        return make_fake_results(EvaluationInfo(split="test", benchmark="some-c"), names, severities)
 
     whole = Evaluation.from_mapping({"benchmark": str(folder)})
     assert whole.describes(results(["fog", "contrast"], range(1, 6)))
@@ -202,8 +211,8 @@ def test_a_benchmark_is_looked_at_before_anything_is_trained(tmp_path):
 
 def test_results_by_another_severity_table_are_not_those_of_the_grid():
     def results(profile):
-        how = {"split": "test", "benchmark": None, "seed": 0, "profile": profile, "image_size": [32, 32]}
-        return {"evaluation": how, "corruptions": {"fog": {"severities": {"1": None}}}}
+        how = EvaluationInfo(split="test", seed=0, profile=profile, image_size=(32, 32))
+        return make_fake_results(how, ["fog"], [1])
 
     evaluation = Evaluation.from_mapping({"only": "fog", "severity": 1})
     assert evaluation.describes(results("cifar")) and not evaluation.describes(results("imagenet"))

@@ -5,12 +5,14 @@ import io
 import pytest
 
 import dign.grid.scheduling
+from dign.evaluation.result_parts import PooledCalibration, Summary
 from dign.grid.job import BUSY, DONE, FAILED, INTERRUPTED, Outcome
 from dign.grid.plan import make_plan
 from dign.grid.scheduling import carry_out, failures
 from dign.grid.state import Stage, State
 from dign.grid.storage import LocalStore
 from dign.grid.view import RunningView, plan_summary, plan_table
+from dign.metrics import CalibrationScores
 
 
 class Pretence:
@@ -95,13 +97,8 @@ def test_an_interrupted_run_counts_as_not_done():
     assert failures({"a": Outcome(INTERRUPTED), "b": Outcome(DONE)}) == {"a": "It was interrupted."}
 
 
-SUMMARY = {
-    "clean_accuracy": 90.0,
-    "mca": 70.0,
-    "mca_n": 60.0,
-    "families": {"noise": 60.0},
-    "calibration": {"clean": {}, "noise": {"ece": 5.0}, "all": None},
-}
+SCORES = CalibrationScores(10, 90.0, 5.0, 5.0, 5.0, None)
+SUMMARY = Summary(90.0, 70.0, 60.0, {"noise": 60.0}, PooledCalibration(SCORES, noise=SCORES))
 
 
 def test_without_a_terminal_events_are_plain_lines(plan, tmp_path, capsys):

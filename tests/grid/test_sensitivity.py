@@ -3,14 +3,19 @@
 import csv
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
 from dign.core.errors import UserError
+from dign.evaluation.result_info import EvaluationInfo, RunInfo
+from dign.evaluation.result_parts import PooledCalibration, Summary
+from dign.evaluation.summarize import CLEAN, make_results
 from dign.grid import sensitivity_figures
 from dign.grid.plan import make_plan
 from dign.grid.sensitivity import make_sensitivity, studies_of
 from dign.grid.sensitivity_figures import draw_figures, draw_sensitivity, heat_maps
+from dign.metrics import Calibration, CalibrationScores
 
 GRID = {
     "data": "cifar10",
@@ -20,13 +25,18 @@ GRID = {
 
 
 def summary(mca_n, clean=90.0, ece=4.0):
-    return {
-        "clean_accuracy": clean,
-        "mca_n": mca_n,
-        "mca": mca_n,
-        "families": {"noise": mca_n},
-        "calibration": {"noise": {"ece": ece}},
-    }
+    scores = CalibrationScores(10, clean, ece, ece, ece, None)
+    return Summary(clean, mca_n, mca_n, {"noise": mca_n}, PooledCalibration(scores, noise=scores))
+
+
+def results(run, summary):
+    """Results with ten predictions under every condition, of which nine are right, and any summary."""
+    calibration = Calibration.from_state({"counts": [10], "correct": [9], "deviation": [0.0], "square": [0.0]})
+    counts = {CLEAN: calibration}
+    counts |= {(name, severity): calibration for name in run.evaluation.corruptions for severity in range(1, 6)}
+    about = RunInfo(run.name, "dign", "DiGN", "resnet18", "cifar10", run.config.seed)
+    how = EvaluationInfo("test", 10, (32, 32), "cifar", 0, bins=1)
+    return replace(make_results(counts, about, how, ["a", "b"]), summary=summary)
 
 
 def accuracy(run):
@@ -90,14 +100,7 @@ def test_a_study_is_drawn_from_what_is_done(tmp_path, monkeypatch):
         folder.mkdir()
         (folder / "config.toml").write_text(run.config.to_toml())
         (folder / "model.safetensors").touch()
-        results = {
-            "evaluation": {"split": "test", "benchmark": None, "seed": 0, "profile": "cifar"},
-            "corruptions": {
-                name: {"severities": dict.fromkeys("12345")} for name in run.evaluation.corruptions
-            },
-            "summary": summary(accuracy(run)),
-        }  # fmt: skip
-        (folder / "results.json").write_text(json.dumps(results))
+        results(run, summary(accuracy(run))).save(folder)
     places = draw_sensitivity(plan, tmp_path)
     folder = tmp_path / "sensitivity" / "cifar10-resnet18-dign"
     assert {str(folder / "curves.svg"), str(folder / "sensitivity.csv")} <= set(places)

@@ -1,5 +1,6 @@
 """Calibration against hand-worked numbers, an independent slow computation, and torchmetrics where it is right."""
 
+import json
 import math
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dign.core.errors import UserError
-from dign.metrics import Calibration, mean_corruption_accuracy, noise_corruption_accuracy
+from dign.metrics import Calibration, calibration
 
 
 def slow_scores(confidences, corrects, bins=16):
@@ -45,15 +46,9 @@ def batch(seed=0, n=400, classes=5):
     return probabilities, torch.randint(classes, (n,), generator=generator)
 
 
-def scored(probabilities, labels, bins=16):
-    calibration = Calibration(bins)
-    calibration.update(probabilities, labels)
-    return calibration.compute()
-
-
 def test_two_predictions_by_hand():
     # confidences 0.9 (right) and 0.6 (wrong): |1-.9|/2 + |0-.6|/2 = .35; sqrt((.01+.36)/2); .6*.6/2
-    scores = scored(torch.tensor([[0.9, 0.1], [0.4, 0.6]], dtype=torch.float64), torch.tensor([0, 0]))
+    scores = calibration(torch.tensor([[0.9, 0.1], [0.4, 0.6]], dtype=torch.float64), torch.tensor([0, 0]))
     assert scores.accuracy == 50
     assert scores.ece == pytest.approx(35)
     assert scores.rmse == pytest.approx(100 * math.sqrt(0.185))
@@ -81,7 +76,7 @@ def test_equals_the_slow_computation(bins):
     probabilities, labels = batch()
     confidence, predicted = probabilities.max(1)
     expected = slow_scores(confidence.tolist(), (predicted == labels).tolist(), bins)
-    got = scored(probabilities, labels, bins)
+    got = calibration(probabilities, labels, bins)
     for name, value in expected.items():
         assert getattr(got, name) == pytest.approx(value, rel=1e-9), name
 
@@ -116,7 +111,7 @@ def test_agrees_with_torchmetrics_on_ece_and_rmse():
     from torchmetrics.functional.classification import multiclass_calibration_error
 
     probabilities, labels = batch(seed=3)
-    got = scored(probabilities, labels)
+    got = calibration(probabilities, labels)
     for norm, value in (("l1", got.ece), ("l2", got.rmse)):
         theirs = multiclass_calibration_error(probabilities.float(), labels, 5, n_bins=16, norm=norm)
         assert value == pytest.approx(100 * theirs.item(), rel=1e-4)
@@ -126,7 +121,7 @@ def test_agrees_with_torchmetrics_on_ece_and_rmse():
 @given(st.integers(0, 2**31), st.integers(1, 60), st.integers(0, 60))
 def test_splitting_merging_and_order_do_not_matter(seed, n, cut):
     probabilities, labels = batch(seed, n)
-    whole = scored(probabilities, labels)
+    whole = calibration(probabilities, labels)
     left, right = Calibration(), Calibration()
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
     left.update(probabilities[order[:cut]], labels[order[:cut]])
@@ -142,23 +137,21 @@ def test_splitting_merging_and_order_do_not_matter(seed, n, cut):
 
 
 def test_state_survives_json_exactly():
-    import json
-
-    probabilities, labels = batch()
-    calibration = Calibration()
-    calibration.update(probabilities, labels)
-    again = Calibration.from_state(json.loads(json.dumps(calibration.state())))
-    assert again.compute() == calibration.compute()
+    metric = Calibration()
+    metric.update(*batch())
+    lists = {name: values.tolist() for name, values in metric.state().items()}
+    again = Calibration.from_state(json.loads(json.dumps(lists)))
+    assert again == metric and again.compute() == metric.compute()
 
 
 def test_a_billion_predictions_keep_their_digits():
-    calibration = Calibration(16)
+    metric = Calibration(16)
     one_million = torch.full((1_000_000, 2), 0.9, dtype=torch.float64)
     one_million[::2] = 0.93
-    calibration.update(one_million, torch.zeros(1_000_000, dtype=torch.long))
+    metric.update(one_million, torch.zeros(1_000_000, dtype=torch.long))
     for _ in range(10):  # doubling: 2^10 million
-        calibration.merge(Calibration.from_state(calibration.state()))
-    scores = calibration.compute()
+        metric.merge(Calibration.from_state(metric.state()))
+    scores = metric.compute()
     assert scores.count == 1_024_000_000
     assert scores.ece == pytest.approx(100 * (1 - 0.915), rel=1e-9)
     assert scores.sharpness == pytest.approx(1 / 0.015, rel=1e-9)
@@ -166,36 +159,45 @@ def test_a_billion_predictions_keep_their_digits():
 
 @pytest.mark.parametrize("confidence", [0.51, 0.7, 0.9, 0.999])
 def test_equal_confidences_have_no_sharpness_however_many_they_are(confidence):
-    calibration = Calibration()
+    metric = Calibration()
     row = torch.tensor([[confidence, 1 - confidence]], dtype=torch.float64)
-    calibration.update(row.expand(100_003, 2), torch.zeros(100_003, dtype=torch.long))
-    assert calibration.compute().sharpness is None
+    metric.update(row.expand(100_003, 2), torch.zeros(100_003, dtype=torch.long))
+    assert metric.compute().sharpness is None
 
 
 def test_bad_input_is_refused():
-    calibration = Calibration()
+    metric = Calibration()
     with pytest.raises(UserError, match="softmax"):
-        calibration.update(torch.tensor([[3.0, 1.0]]), torch.tensor([0]))
+        metric.update(torch.tensor([[3.0, 1.0]]), torch.tensor([0]))
     with pytest.raises(UserError, match="softmax"):
-        calibration.update(torch.tensor([[float("nan"), 0.0]]), torch.tensor([0]))
+        metric.update(torch.tensor([[float("nan"), 0.0]]), torch.tensor([0]))
     with pytest.raises(UserError, match="labels"):
-        calibration.update(torch.rand(3, 2), torch.tensor([0]))
+        metric.update(torch.rand(3, 2), torch.tensor([0]))
     for label in (-1, 2):
-        with pytest.raises(UserError, match=r"outside 0\.\.1"):
-            calibration.update(torch.tensor([[0.9, 0.1]]), torch.tensor([label]))
+        with pytest.raises(UserError, match=r"class indices 0\.\.C-1"):
+            metric.update(torch.tensor([[0.9, 0.1]]), torch.tensor([label]))
     with pytest.raises(UserError, match="update"):
-        calibration.compute()
-    with pytest.raises(UserError, match="bins"):
-        calibration.merge(Calibration(10))
+        metric.compute()
+    with pytest.raises(UserError, match="another shape"):
+        metric.merge(Calibration(10))
 
 
-def test_mean_corruption_accuracy_leaves_gaussian_noise_out():
-    accuracies = {
-        "gaussian_noise": {"1": 0.0, "2": 0.0},
-        "shot_noise": {"1": 80.0, "2": 60.0},
-        "impulse_noise": {"1": 50.0, "2": 50.0},
-        "fog": {"1": 90.0, "2": 90.0},
-    }
-    assert mean_corruption_accuracy(accuracies) == pytest.approx(np.mean([80, 60, 50, 50, 90, 90]))
-    assert noise_corruption_accuracy(accuracies) == pytest.approx(60)
-    assert noise_corruption_accuracy({"fog": {"1": 3.0}}) is None
+def test_bins_are_right_closed():
+    """0.5 belongs to (0.25, 0.5], and 1 to the last bin."""
+    confidences = torch.tensor([0.25, 0.5, 0.500001, 1.0], dtype=torch.float64)
+    metric = Calibration(4)
+    metric.update(confidences[:, None].repeat(1, 2), torch.zeros(4, dtype=torch.long))
+    assert metric.reliability()["count"] == [1, 1, 1, 1]
+
+
+def test_sums_are_those_of_numpy_to_the_last_bit():
+    """One batch is summed in order, as NumPy's bincount does, and batches are added in order."""
+    expected = np.zeros(16)
+    metric = Calibration()
+    for seed in range(5):
+        probabilities, labels = batch(seed, 1000)
+        confidence = probabilities.max(1).values.numpy()
+        index = np.ceil(confidence * 16).astype(int) - 1
+        expected = expected + np.bincount(index, confidence - (index + 0.5) / 16, minlength=16)
+        metric.update(probabilities, labels)
+    assert metric.state()["deviation"].tolist() == expected.tolist()

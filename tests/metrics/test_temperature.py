@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from dign.core.errors import UserError
-from dign.metrics import Calibration, fit_temperature, tempered
+from dign.metrics import Temperature, apply_temperature, calibration, fit_temperature
 from dign.metrics.temperature import HIGHEST, LOWEST
 
 
@@ -51,24 +51,23 @@ def test_log_probabilities_and_logits_give_the_same():
 
 def test_tempered_probabilities_are_those_of_divided_logits():
     logits = honest_predictions(100, 6)[0].float()
-    torch.testing.assert_close(tempered(torch.softmax(logits, 1), 2.5), torch.softmax(logits / 2.5, 1))
+    torch.testing.assert_close(apply_temperature(torch.softmax(logits, 1), 2.5), torch.softmax(logits / 2.5, 1))
 
 
 def test_certainty_stays_a_number():
     """0 and 1 in float32: no logarithm of zero escapes."""
-    certain = tempered(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), 20.0)
+    certain = apply_temperature(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), 20.0)
     assert certain.isfinite().all() and torch.equal(certain.argmax(1), torch.tensor([0, 1]))
     torch.testing.assert_close(certain.sum(1), torch.ones(2))
 
 
-def test_scaling_mends_overconfidence():
+def test_scaling_corrects_overconfidence():
     logits, labels = honest_predictions(20_000, 5)
     overconfident = torch.softmax(4 * logits, 1)
-    before, after = Calibration(), Calibration()
-    before.update(overconfident, labels)
-    after.update(tempered(overconfident, fit_temperature(4 * logits, labels).value), labels)
-    assert before.compute().ece > 15 and after.compute().ece < 1.5
-    assert before.compute().accuracy == after.compute().accuracy
+    before = calibration(overconfident, labels)
+    after = calibration(apply_temperature(overconfident, fit_temperature(4 * logits, labels).value), labels)
+    assert before.ece > 15 and after.ece < 1.5
+    assert before.accuracy == after.accuracy
 
 
 def test_a_model_that_is_always_right_gets_the_lowest_temperature():
@@ -79,3 +78,29 @@ def test_a_model_that_is_always_right_gets_the_lowest_temperature():
 def test_no_images_no_temperature():
     with pytest.raises(UserError, match="there are none"):
         fit_temperature(torch.empty(0, 3), torch.empty(0, dtype=torch.long))
+
+
+def test_batches_and_processes_give_the_temperature_of_all_predictions():
+    logits, labels = honest_predictions(100, 3)
+    first, second = Temperature(), Temperature()
+    first.update(logits[:30], labels[:30])
+    first.update(logits[30:50], labels[30:50])
+    second.update(logits[50:], labels[50:])
+    merged = Temperature().merge(first).merge(Temperature.from_state(second.state()))
+    assert merged.compute() == fit_temperature(logits, labels)
+    with pytest.raises(UserError, match="2 classes after 3"):
+        merged.update(logits[:, :2], labels.clamp(max=1))
+
+
+def test_the_fitted_temperature_is_where_scipy_finds_the_smallest_loss():
+    from scipy.optimize import minimize_scalar
+
+    logits, labels = honest_predictions(300, 4)
+
+    def loss(log_temperature):
+        return functional.cross_entropy(2.5 * logits / math.exp(log_temperature), labels).item()
+
+    found = minimize_scalar(
+        loss, bounds=(math.log(LOWEST), math.log(HIGHEST)), method="bounded", options={"xatol": 1e-9}
+    )
+    assert fit_temperature(2.5 * logits, labels).value == pytest.approx(math.exp(found.x), rel=1e-4)

@@ -13,7 +13,8 @@ from torch.nn import functional
 
 import dign.models.winograd
 import dign.training.loop
-from dign.evaluation.evaluate import Conditions, evaluate_run
+from dign.evaluation.conditions import Conditions
+from dign.evaluation.subjects import evaluate_run
 from dign.models import build
 from dign.models.winograd import WinogradConv2d, convolve, use_winograd
 from dign.runs.config import RunConfig
@@ -169,11 +170,11 @@ def test_runs_are_trained_resumed_and_evaluated_this_way(tmp_path, calls, always
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     calls.clear()
     conditions = Conditions(corruptions=("fog",), severities=(3,))
-    measured = evaluate_run(whole, conditions)["summary"]["mca"]
+    measured = evaluate_run(whole, conditions).mca
     assert calls
     calls.clear()
     direct = replace(whole, config=replace(whole.config, winograd=False))
-    assert evaluate_run(direct, conditions)["summary"]["mca"] == pytest.approx(measured, abs=0.5)
+    assert evaluate_run(direct, conditions).mca == pytest.approx(measured, abs=0.5)
     assert not calls
 
 

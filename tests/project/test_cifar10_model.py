@@ -6,14 +6,14 @@ from pathlib import Path
 
 import torch
 
-from dign.evaluation.results import check_results
+from dign.evaluation.results import Results
 from dign.methods.factory import settings_of
 from dign.publish.model_card import card_text
 from dign.runs.classifier import open_classifier
 
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "models" / "cifar10"
-RESULTS = check_results(json.loads((ROOT / "results" / "allout-cifar10" / "results.json").read_text()))
+RESULTS = Results.load(ROOT / "results" / "allout-cifar10")
 
 
 def test_it_is_small_and_tells_ten_classes_apart():
@@ -34,8 +34,7 @@ def test_its_card_is_made_of_the_results_file():
 
 
 def test_what_the_pages_say_of_it_was_measured():
-    summary = RESULTS["summary"]
-    measured = [summary["clean_accuracy"], summary["mca_n"], summary["mca"], summary["calibration"]["noise"]["ece"]]
+    measured = [RESULTS.clean.accuracy, RESULTS.mca_n, RESULTS.mca, RESULTS.calibration.noise.ece]
     row = " | ".join(f"{value:.1f}" for value in measured)
     for page in ("README.md", "results/allout-cifar10/README.md"):
         assert row in re.sub(r"\*\*", "", (ROOT / page).read_text(encoding="utf-8")), page

@@ -1,11 +1,12 @@
 """The laptop's table, wherever it is quoted, says what the results files say."""
 
-import json
 from collections import defaultdict
 from pathlib import Path
 from statistics import fmean, pstdev
 
 import pytest
+
+from dign.evaluation.results import Results
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "laptop-cifar10"
@@ -15,11 +16,9 @@ def measured():
     """Title and page of a method to its four cells: clean accuracy, mCA-N, mCA and ECE under noise."""
     rows = defaultdict(list)
     for file in sorted(RESULTS.glob("*-seed?.json")):
-        results = json.loads(file.read_text())
-        summary = results["summary"]
-        noisy = summary["calibration"]["noise"]["ece"]
-        method = results["run"]["title"], results["run"]["method"].replace("+", "-")
-        rows[method].append((summary["clean_accuracy"], summary["mca_n"], summary["mca"], noisy))
+        results = Results.load(file)
+        method = results.run.title, results.run.method.replace("+", "-")
+        rows[method].append((results.clean.accuracy, results.mca_n, results.mca, results.calibration.noise.ece))
     return {method: [_cell(column) for column in zip(*seeds, strict=True)] for method, seeds in rows.items()}
 
 

@@ -9,7 +9,9 @@ import torch
 pytest.importorskip("huggingface_hub", reason="needs the extra dign[hub]")
 
 from dign.core.errors import UserError
-from dign.evaluation.evaluate import Conditions, evaluate_run
+from dign.evaluation.conditions import Conditions
+from dign.evaluation.results import Results
+from dign.evaluation.subjects import evaluate_run
 from dign.publish.hub import HubModel, save_hub_folder
 from dign.publish.model_card import card_text
 from dign.runs.classifier import open_classifier
@@ -46,16 +48,16 @@ def test_what_was_saved_comes_back(run, folder):
 
 def test_the_card_carries_the_measured_table(run, folder):
     card = (folder / "README.md").read_text()
-    results = json.loads((run.path / "results.json").read_text())
+    results = Results.load(run.path)
     header = card.split("---")[1]
     assert "library_name: dign" in header and "image-classification" in header
     for name in ("clean", "noise", "all"):
-        assert f"{results['summary']['calibration'][name]['ece']:.2f}" in card
-    row = " | ".join(f"{part['accuracy']:.1f}" for part in results["corruptions"]["fog"]["severities"].values())
+        assert f"{getattr(results.calibration, name).ece:.2f}" in card
+    row = " | ".join(f"{value:.1f}" for value in results.corruptions["fog"].accuracies.values())
     assert f"| fog | {row} |" in card and "| 1 | 5 |" in card
-    scaled = results["temperature"]
-    assert f"| noise, at temperature {scaled['value']:.2f} | {scaled['noise']['accuracy']:.2f} |" in card
-    assert f"measured {results['evaluation']['time']} with dign" in card
+    scaled = results.temperature
+    assert f"| noise, at temperature {scaled.value:.2f} | {scaled.calibration.noise.accuracy:.2f} |" in card
+    assert f"measured {results.evaluation.time} with dign" in card
     assert "ensemble 10" in card and "tinynet on digits, trained with RSE" in card
 
 
@@ -87,14 +89,14 @@ def test_it_can_be_evaluated_as_its_run_can(run, folder, tmp_path, dign_command)
     words = ("--only", "shot_noise", "--severity", "1", "--profile", "imagenet", "--device", "cpu", "-q")
     given = ("evaluate", "--model", f"hub:{folder}", "--data", "digits", *words, "--out", tmp_path / "results.json")
     code, _, err = dign_command(*given)
-    assert code == 2 and "takes images of 8x8 pixels" in err and "say --size 8" in err
+    assert code == 2 and "takes images of 8x8 pixels" in err and "load the data with size 8" in err
     assert dign_command(*given, "--size", 8) == (0, "", "")
-    ours = json.loads((tmp_path / "results.json").read_text())
+    ours = Results.load(tmp_path / "results.json")
     copy = tmp_path / "copy"
     shutil.copytree(run.path, copy)
     theirs = evaluate_run(load_run(copy), Conditions(("shot_noise",), (1,), profile="imagenet"), device="cpu")
-    assert ours["corruptions"] == theirs["corruptions"] and ours["clean"] == theirs["clean"]
-    assert (ours["run"]["title"], ours["run"]["model"], ours["run"]["method"]) == ("RSE", "tinynet", "rse")
+    assert ours.corruptions == theirs.corruptions and ours.clean == theirs.clean
+    assert (ours.run.title, ours.run.model, ours.run.method) == ("RSE", "tinynet", "rse")
     code, _, err = dign_command(*given, "--size", 8, "--weights", "x")
     assert code == 2 and "leave out --weights" in err
     for words in (("evaluate", folder), ("export", f"hub:{folder}", "--out", tmp_path / "x.onnx")):

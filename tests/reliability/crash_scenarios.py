@@ -58,7 +58,7 @@ class Scenario:
 
 def run_command(words: Command, tripwire: Tripwire, sources: dict[str, object]) -> None:
     """What the `dign` command does, in a process that dies when the tripwire says so."""
-    import dign.evaluation.evaluate
+    import dign.evaluation.info
     import dign.grid.engines.local as local
     import dign.grid.worker
     import dign.runs.folder
@@ -75,7 +75,7 @@ def run_command(words: Command, tripwire: Tripwire, sources: dict[str, object]) 
     SOURCES.update(sources)
     os.environ["DIGN_DATA"] = "cache"
     # The same commit however others work on the sources meanwhile.
-    for module in (dign.runs.folder, dign.evaluation.evaluate):
+    for module in (dign.runs.folder, dign.evaluation.info):
         module.git_commit = lambda: None
     sys.argv = ["dign", *words]
     tripwire.install()

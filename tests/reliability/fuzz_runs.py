@@ -22,8 +22,7 @@ from fuzz_samples import picture, results
 import dign.training.loop
 from dign.cli.options import parse_words
 from dign.data import from_arrays
-from dign.evaluation.conditions import parse_severities
-from dign.evaluation.evaluate import chosen_corruptions
+from dign.evaluation.conditions import choose_corruptions, parse_severities
 from dign.grid.plan import read_plan
 from dign.grid.state import state_of
 from dign.grid.storage import LocalStore
@@ -239,7 +238,7 @@ def read_words(folder: Path) -> None:
 
 
 def read_corruptions(folder: Path) -> None:
-    chosen_corruptions((folder / "words.txt").read_bytes().decode("utf-8", "replace").split(","))
+    choose_corruptions((folder / "words.txt").read_bytes().decode("utf-8", "replace").split(","))
 
 
 def read_card(folder: Path) -> None:

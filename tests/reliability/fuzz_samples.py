@@ -62,24 +62,20 @@ def results() -> dict[str, Any]:
     """A results file in which everything adds up: ten predictions under each condition, eight of them right."""
     import torch
 
+    from dign.evaluation.result_info import EvaluationInfo, RunInfo
+    from dign.evaluation.result_parts import TemperatureResult
+    from dign.evaluation.summarize import CLEAN, make_results, pool_calibration
     from dign.metrics import Calibration
-    from dign.metrics.summary import summarized
 
-    def counted() -> Calibration:
+    def count() -> Calibration:
         calibration = Calibration(4)
         probabilities = torch.tensor([[0.9, 0.1]] * 8 + [[0.6, 0.4]] * 2)
         calibration.update(probabilities, torch.tensor([0] * 8 + [1] * 2))
         return calibration
 
-    conditions = {("gaussian_noise", 1): counted(), ("fog", 3): counted()}
-    return {
-        "schema": 1,
-        "run": {"name": "run", "method": "dign", "title": "DiGN", "model": "tinynet", "data": "digits", "seed": 0,
-                "parameters": 100},
-        "evaluation": {"split": "test", "images": 10, "image_size": [8, 8], "profile": "cifar", "seed": 0,
-                       "benchmark": None, "frost": None, "bins": 4, "commit": None, "time": "2026-01-01T00:00:00+00:00",
-                       "seconds": 1.0, "versions": {}},
-        "classes": ["a", "b"],
-        **summarized(counted(), conditions),
-        "temperature": {"value": 1.5, **summarized(counted(), conditions)["summary"]["calibration"]},
-    }  # fmt: skip
+    counts = {CLEAN: count(), ("gaussian_noise", 1): count(), ("fog", 3): count()}
+    run = RunInfo("run", "dign", "DiGN", "tinynet", "digits", 0, 100)
+    how = EvaluationInfo(
+        "test", 10, (8, 8), "cifar", 0, bins=4, device="cpu", time="2026-01-01T00:00:00+00:00", seconds=1.0, versions={}
+    )
+    return make_results(counts, run, how, ["a", "b"], TemperatureResult(1.5, pool_calibration(counts))).to_json()

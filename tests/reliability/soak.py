@@ -33,7 +33,8 @@ import dign.training.loop
 from dign.core.provenance import versions
 from dign.corruptions import write_benchmark
 from dign.data import load
-from dign.evaluation.evaluate import Conditions, benchmark_for, evaluate_run
+from dign.evaluation.conditions import Conditions, benchmark_for
+from dign.evaluation.subjects import evaluate_run
 from dign.methods import METHODS
 from dign.report.make import study_of, write_report
 from dign.runs.config import RunConfig
@@ -58,7 +59,7 @@ def one_round(number: int, place: Path) -> None:
     settings = {"classes": data.classes, "names": ("contrast",), "severities": (3,), "layout": layout, "workers": 2}
     write_benchmark(data.test.images, data.test.labels, place / "benchmark", **settings)
     if layout == "npy":
-        evaluate_run(run, benchmark_for(run, place / "benchmark", (), None), device="cpu")
+        evaluate_run(run, benchmark_for(run.data(), place / "benchmark", (), None), device="cpu")
     _read_pictures(data.test.images[:20], place)
     write_report(study_of([run_folder]), place / "report.html")
     shutil.rmtree(place)

@@ -193,8 +193,8 @@ def test_numbers_of_absurd_length_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["1-99999999999999", "-99999999999999-3", "5-1", "6", "1-6", "0", "", "1,,2", "x"])
-def test_severities_that_are_none_are_refused_at_once(text):
-    with pytest.raises(UserError, match="are not severities"):
+def test_invalid_severities_are_refused_at_once(text):
+    with pytest.raises(UserError, match="invalid severity"):
         parse_severities(text)
 
 

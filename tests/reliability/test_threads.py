@@ -58,14 +58,14 @@ def test_training_transforms_and_counts_are_the_same_bits(with_threads):
     assert torch.equal(one, three)
     probabilities = torch.softmax(images().flatten(1)[:, :10], dim=1).repeat(1000, 1)
 
-    def counted():
+    def count():
         calibration = Calibration()
         calibration.update(probabilities, torch.zeros(len(probabilities), dtype=torch.long))
         return calibration.state()
 
-    one, three = with_threads(counted)
-    assert one["counts"] == three["counts"] and one["correct"] == three["correct"]
-    assert one["deviation"] == pytest.approx(three["deviation"], rel=1e-12)
+    one, three = with_threads(count)
+    assert torch.equal(one["counts"], three["counts"]) and torch.equal(one["correct"], three["correct"])
+    torch.testing.assert_close(one["deviation"], three["deviation"], rtol=1e-12, atol=0)
 
 
 def test_a_model_s_answers_and_gradients_agree_to_float_precision_only(with_threads):

@@ -6,7 +6,6 @@ import os
 import pytest
 
 from dign.core.errors import UserError
-from dign.evaluation.results import BrokenResults, check_results, clean_text
 from dign.report.load import find_run_folders, load_run, load_runs
 
 
@@ -22,8 +21,7 @@ def test_a_run_is_read_with_all_its_files(fake_run, tmp_path):
     assert (run.title, run.model, run.data, run.seed) == ("DiGN", "fastnet", "digits", 3)
     assert run.config["epochs"] == 12 and run.details["commit"] == "abc1234"
     assert len(run.metrics) == 12 * 25 + 12
-    assert sorted(run.corruptions["shot_noise"].severities) == [1, 2, 3, 4, 5]
-    assert run.clean.compute().accuracy == pytest.approx(run.summary["clean_accuracy"])
+    assert sorted(run.results.corruptions["shot_noise"].severities) == [1, 2, 3, 4, 5]
 
 
 def test_only_results_json_is_needed(fake_run, tmp_path):
@@ -57,32 +55,11 @@ def test_missing_and_empty_folders_are_errors(tmp_path):
         load_runs([tmp_path])
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda r: r.update(schema=2), "schema"),
-        (lambda r: r.pop("clean"), "clean"),
-        (lambda r: r["run"].pop("title"), "title"),
-        (lambda r: r["run"].update(seed="zero"), "seed"),
-        (lambda r: r["run"].update(seed=True), "seed"),
-        (lambda r: r["clean"].update(ece="high"), "ece"),
-        (lambda r: r["clean"].update(ece=10**400), "ece"),
-        (lambda r: r["clean"].update(accuracy=12.0), "does not follow from its bins"),
-        (lambda r: r["clean"]["bins"]["counts"].pop(), "one length"),
-        (lambda r: r["clean"]["bins"]["counts"].__setitem__(0, -1), "not a number"),
-        (lambda r: r["corruptions"]["shot_noise"]["severities"].update({"6": {}}), "severity"),
-        (lambda r: r["summary"].update(mca_n=250), "mca_n"),
-        (lambda r: r["summary"].update(clean_accuracy=1.0), "clean_accuracy"),
-        (lambda r: r["summary"].pop("calibration"), "calibration"),
-        (lambda r: r.update(corruptions=[]), "corruptions"),
-    ],
-)
-def test_results_that_make_no_sense_are_refused_with_the_reason(fake_run, tmp_path, change, reason):
-    folder = fake_run(tmp_path / "a")
-    edit(folder, change)
-    with pytest.raises(UserError, match=reason) as caught:
+def test_results_that_make_no_sense_are_refused_with_the_folder_and_the_reason(fake_run, tmp_path):
+    folder = fake_run(tmp_path / "some-run")
+    edit(folder, lambda results: results["clean"].update(accuracy=12.0))
+    with pytest.raises(UserError, match=r"some-run' is broken: clean: its accuracy does not follow from its bins"):
         load_run(folder)
-    assert str(folder)[-10:] in str(caught.value) or "a" in str(caught.value)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"null", b"\xff\xfe\x00", b"[" * 100_000, b'{"schema": NaN}'])
@@ -90,11 +67,6 @@ def test_any_bytes_give_one_sentence(tmp_path, content):
     (tmp_path / "results.json").write_bytes(content)
     with pytest.raises(UserError, match="broken"):
         load_run(tmp_path)
-
-
-def test_nan_is_not_a_percentage():
-    with pytest.raises(BrokenResults):
-        check_results({"schema": 1, "run": float("nan")})
 
 
 def test_a_half_written_last_line_of_metrics_is_ignored_and_a_broken_one_is_reported(fake_run, tmp_path):
@@ -118,8 +90,3 @@ def test_run_folders_are_found_at_depth_and_links_in_circles_do_not_hang(fake_ru
     fake_run(tmp_path / "x" / "y" / "run")
     os.symlink(tmp_path, tmp_path / "x" / "loop")
     assert [folder.name for folder in find_run_folders(tmp_path)] == ["run"]
-
-
-def test_text_for_people_has_no_control_characters():
-    assert clean_text("a\x1b[31mb\n\u202ec") == "a [31mb c"
-    assert len(clean_text("x" * 10_000)) == 120

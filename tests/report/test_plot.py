@@ -32,13 +32,13 @@ def test_accuracy_by_severity_is_the_mean_over_the_noises_from_clean_on(demo_run
 def test_one_corruption_alone_and_names_of_one_s_own(demo_runs):
     run = load_run(demo_runs / "dign")
     lines = drawn_lines(plot.accuracy_by_severity({"mine": run}, "shot_noise").axes[0])
-    assert lines["mine"][5] == (5, pytest.approx(run.corruptions["shot_noise"].accuracies[5]))
+    assert lines["mine"][5] == (5, pytest.approx(run.results.corruptions["shot_noise"].accuracies[5]))
 
 
 def test_a_reliability_diagram_has_a_bar_of_each_filled_bin_s_accuracy(demo_runs):
     run = load_run(demo_runs / "dign")
     figure = plot.reliability(run)
-    bins = run.clean.reliability()
+    bins = run.results.clean.calibration.reliability()
     heights = [bar.get_height() for bar in figure.axes[0].patches[::2]]
     assert heights == pytest.approx([100 * a for a, n in zip(bins["accuracy"], bins["count"], strict=True) if n])
     assert len(plot.reliability([demo_runs / "dign", demo_runs / "rse"], "noise", 5).axes) == 2
@@ -57,7 +57,7 @@ def test_risk_and_coverage_by_hand():
 def test_the_risk_at_full_coverage_is_the_error(demo_runs):
     run = load_run(demo_runs / "dign")
     (line,) = drawn_lines(plot.risk_coverage(run, "clean").axes[0]).values()
-    assert line[-1] == (pytest.approx(100), pytest.approx(100 - run.clean.compute().accuracy))
+    assert line[-1] == (pytest.approx(100), pytest.approx(100 - run.results.clean.accuracy))
 
 
 def test_a_landscape_has_its_four_panels(fake_run, tmp_path):

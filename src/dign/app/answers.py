@@ -12,8 +12,8 @@ from torch import Tensor
 from dign.core.errors import UserError
 from dign.core.pixels import to_float
 from dign.core.seeds import make_generator
+from dign.core.text import clean_text
 from dign.corruptions import PROFILES, corrupt, profile_for
-from dign.evaluation.results import clean_text
 from dign.metrics import Calibration
 from dign.parallel.devices import pick_device
 from dign.report.analysis.quantities import corruption_title
@@ -178,8 +178,8 @@ def common_profile(players: Sequence[Player]) -> str | None:
 
 def _profile_measured(player: Player) -> str | None:
     """The profile in the results file; a benchmark from elsewhere may not name one."""
-    named = player.measured.evaluation.get("profile") if player.measured else None
-    return named if isinstance(named, str) and named in PROFILES else None
+    named = player.measured.results.evaluation.profile if player.measured else None
+    return named if named in PROFILES else None
 
 
 def calibration_under(
@@ -189,12 +189,12 @@ def calibration_under(
     if player.measured is None:
         return player.missing, None
     if severity == 0:
-        return "clean images", player.measured.clean
+        return "clean images", player.measured.results.clean.calibration
     title = f"{corruption_title(corruption)}, severity {severity}"
     shown, used = profile or profile_for(*player.classifier.image_size), _profile_measured(player)
     if used not in (None, shown):
         return f"Not measured with the severities of {shown}: `dign play --profile {used}` shows those it was.", None
-    measured = player.measured.corruptions.get(corruption)
+    measured = player.measured.results.corruptions.get(corruption)
     if measured is None or severity not in measured.severities:
         return f"Not measured under {title}: `dign evaluate {clean_text(player.measured.folder)}` does.", None
-    return title, measured.severities[severity]
+    return title, measured.severities[severity].calibration

@@ -86,8 +86,7 @@ def _preview(picture: Path, options: dict[str, Any]) -> None:
     from dign.core.files import replace_file
     from dign.corruptions.preview import preview_sheet, shrink
     from dign.data.decoding import decode
-    from dign.evaluation.conditions import parse_severities
-    from dign.evaluation.evaluate import chosen_corruptions
+    from dign.evaluation.conditions import choose_corruptions, parse_severities
 
     context = click.get_current_context()
     for name in ("layout", "split", "size", "workers"):
@@ -103,7 +102,7 @@ def _preview(picture: Path, options: dict[str, Any]) -> None:
         pixels = decode(picture)
     except UserError as error:
         raise UserError(f"{picture} cannot be read: {error}.") from error
-    names, severities = chosen_corruptions(options["only"]), parse_severities(options["severity"])
+    names, severities = choose_corruptions(options["only"]), parse_severities(options["severity"])
     small = torch.from_numpy(shrink(pixels))
     sheet = preview_sheet(small, names, severities, profile=options["profile"], seed=options["seed"])
     with replace_file(target) as partial:
@@ -118,10 +117,9 @@ def _benchmark(source: str, options: dict[str, Any]) -> None:
 
     from dign.corruptions import frost_source, write_benchmark
     from dign.data import load
-    from dign.evaluation.conditions import parse_severities
-    from dign.evaluation.evaluate import chosen_corruptions
+    from dign.evaluation.conditions import choose_corruptions, parse_severities
 
-    names, severities = chosen_corruptions(options["only"]), parse_severities(options["severity"])
+    names, severities = choose_corruptions(options["only"]), parse_severities(options["severity"])
     data = load(source, size=options["size"])
     split = getattr(data, options["split"])
     layout = options["layout"]

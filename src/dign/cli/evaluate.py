@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dign.corruptions import NAMES as CORRUPTIONS
 from dign.corruptions.settings import PROFILES
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from dign.evaluation.results import Results
     from dign.parallel.team import Team
 
 Follower = Callable[[int, int], None]
@@ -102,8 +102,9 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
 
 def _evaluate_runs(
     runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    from dign.evaluation.evaluate import benchmark_for, evaluate_run
+) -> Iterator[tuple[str, Results]]:
+    from dign.evaluation.conditions import benchmark_for
+    from dign.evaluation.subjects import evaluate_run
     from dign.runs.folder import load_run
 
     on_the_fly, common = _conditions(options), _common(options)
@@ -115,47 +116,52 @@ def _evaluate_runs(
         with _progress(console, f"evaluate {name}") as follow:
             folder = options["benchmark"]
             with team.all_or_none():
-                conditions = benchmark_for(run, folder, options["only"], wanted) if folder else on_the_fly
+                conditions = benchmark_for(run.data(), folder, options["only"], wanted) if folder else on_the_fly
             yield name, evaluate_run(run, conditions, team=team, progress=follow, **common)
 
 
 def _evaluate_model(
     runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team
-) -> Iterator[tuple[str, dict[str, Any]]]:
+) -> Iterator[tuple[str, Results]]:
     from dign.core.errors import UserError
     from dign.core.files import write_json
     from dign.data import load
-    from dign.evaluation.evaluate import benchmark_of, results_of
-    from dign.evaluation.foreign_model import external_subject
+    from dign.evaluation.conditions import benchmark_for
+    from dign.evaluation.examples import EXAMPLES_FILE
+    from dign.evaluation.foreign_model import foreign_subject
+    from dign.evaluation.results import RESULTS_FILE
+    from dign.evaluation.subjects import evaluate_subject
+    from dign.runs.hub_config import HUB_PREFIX
 
     if options["data"] is None:
         raise UserError("--model needs images: name them with --data, as in --data cifar10.")
-    out = Path(options["out"] or "results.json")
-    out = out if out.suffix == ".json" else out / "results.json"
+    if options["weights"] is not None and options["model"].startswith(HUB_PREFIX):
+        raise UserError(f"{options['model']} has weights of its own: leave out --weights.")
+    out = Path(options["out"] or RESULTS_FILE)
+    out = out if out.suffix == ".json" else out / RESULTS_FILE
     conditions = _conditions(options)
-    sys.path.insert(0, os.getcwd())  # for all that the person's module imports, also later on
+    sys.path.insert(0, os.getcwd())  # for all that the user's module imports, also later
     with team.all_or_none():
         data = load(options["data"], size=options["size"])
-        subject = external_subject(options["model"], options["weights"], data, options["label"])
+        subject = foreign_subject(options["model"], options["weights"], data, options["label"])
         if options["benchmark"]:
             wanted = conditions.severities if options["severity"] else None
-            conditions = benchmark_of(data, options["benchmark"], options["only"], wanted)
-    with _progress(console, f"evaluate {subject.about['name']}") as follow:
-        results, examples = results_of(subject, data, conditions, team=team, progress=follow, **_common(options))
+            conditions = benchmark_for(data, options["benchmark"], options["only"], wanted)
+    with _progress(console, f"evaluate {subject.about.name}") as follow:
+        results, examples = evaluate_subject(subject, data, conditions, team=team, progress=follow, **_common(options))
     with team.all_or_none():
         if team.is_rank_zero:
-            write_json(out.with_name("examples.json"), examples)
-            write_json(out, results)
-    yield subject.about["name"], results
+            write_json(out.with_name(EXAMPLES_FILE), examples)
+            results.save(out)
+    yield subject.about.name, results
 
 
 def _conditions(options: dict[str, Any]) -> Any:
-    from dign.evaluation.conditions import parse_severities
-    from dign.evaluation.evaluate import Conditions, chosen_corruptions
+    from dign.evaluation.conditions import Conditions, choose_corruptions, parse_severities
 
     return Conditions(
         severities=parse_severities(options["severity"] or "1-5"),
-        corruptions=chosen_corruptions(options["only"]),
+        corruptions=choose_corruptions(options["only"]),
         profile=options["profile"],
         seed=options["seed"],
     )
@@ -175,23 +181,21 @@ def _progress(console: Console, title: str) -> Iterator[Follower]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def summary_line(name: str, results: dict[str, Any]) -> str:
+def summary_line(name: str, results: Results) -> str:
     """Accuracy and calibration error in words, with the names that they have in tables."""
-    summary, scaled = results["summary"], results.get("temperature")
-    accuracies = [f"accuracy {summary['clean_accuracy']:.1f} % clean"]
-    accuracies += [f"{summary['mca_n']:.1f} % under noise (mCA-N)"] if summary["mca_n"] is not None else []
-    more = any(entry["family"] != "noise" for entry in results["corruptions"].values())
-    counted = sum(name != "gaussian_noise" for name in results["corruptions"])
-    which = f"{counted} corruptions" if counted > 1 else "one corruption"
-    which = "all corruptions" if counted == len(CORRUPTIONS) - 1 else which
-    accuracies += [f"{summary['mca']:.1f} % under {which} (mCA)"] if more and summary["mca"] is not None else []
-    gaussian = results["corruptions"].get("gaussian_noise") if summary["mca"] is None else None
-    if gaussian:  # which no mean counts
-        levels = [level["accuracy"] for level in gaussian["severities"].values()]
-        accuracies += [f"{sum(levels) / len(levels):.1f} % under gaussian_noise"]
-    where, called = ("noise", "under noise (ECE-N)") if summary["calibration"]["noise"] else ("clean", "clean (ECE)")
-    errors = [f"calibration error {summary['calibration'][where]['ece']:.1f} % {called}"]
-    if scaled:
-        fitted = f"temperature {scaled['value']:.2f} (fitted on {scaled['images']} images)"
-        errors += [f"{scaled[where]['ece']:.1f} % at {fitted}"]
+    from dign.metrics.aggregation import EXCLUDED, MCA_CORRUPTIONS
+
+    accuracies = [f"accuracy {results.clean.accuracy:.1f} % clean"]
+    accuracies += [f"{results.mca_n:.1f} % under noise (mCA-N)"] if results.mca_n is not None else []
+    if results.goes_beyond_noise and results.mca is not None:
+        count = len(results.counted)
+        which = "all corruptions" if count == len(MCA_CORRUPTIONS) else f"{count} corruptions"
+        accuracies += [f"{results.mca:.1f} % under {'one corruption' if count == 1 else which} (mCA)"]
+    if results.mca is None and EXCLUDED in results.corruptions:
+        accuracies += [f"{results.corruptions[EXCLUDED].accuracy:.1f} % under {EXCLUDED}"]
+    where, called = ("noise", "under noise (ECE-N)") if results.calibration.noise else ("clean", "clean (ECE)")
+    errors = [f"calibration error {getattr(results.calibration, where).ece:.1f} % {called}"]
+    if scaled := results.temperature:
+        fitted = f"temperature {scaled.value:.2f} (fitted on {scaled.images} images)"
+        errors += [f"{getattr(scaled.calibration, where).ece:.1f} % at {fitted}"]
     return f"{name}: {', '.join(accuracies)}; {', '.join(errors)}"

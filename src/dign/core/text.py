@@ -1,6 +1,25 @@
-"""Names that people chose, in figures."""
+"""Text that users or untrusted files supply, made fit to be shown."""
+
+from __future__ import annotations
+
+import unicodedata
+
+MAX_TEXT = 120
+
+
+def clean_text(value: object) -> str:
+    """A string fit to be shown: no control or direction-changing characters, at most 120 letters.
+
+    Whoever puts it on a page, in a terminal or in a table still has to escape it for that place.
+
+    >>> clean_text("a\\x1b[31m b")
+    'a [31m b'
+    """
+    text = "".join(" " if unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co"} else char for char in str(value))
+    text = " ".join(text.split())
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
 
 
 def escape_mathtext(text: str) -> str:
-    """The text as it is: matplotlib would take a dollar for the start of a formula."""
+    """Text for a figure: matplotlib would take a dollar for the start of a formula."""
     return text.replace("$", r"\$")

@@ -1,6 +1,69 @@
-"""Severities as people write them, on the command line and in grid files."""
+"""Under what to evaluate: corruptions and severities, made on the fly or read from a benchmark."""
 
-from dign.core.errors import UserError
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dign.core.errors import UserError, unknown_name
+from dign.corruptions import FAMILIES, NAMES, PROFILES, SEVERITIES
+from dign.corruptions.benchmark.read import Benchmark, open_benchmark
+from dign.data import cache_root
+from dign.data.cache import open_store
+from dign.data.dataset import DataSet
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Corruptions to make on the fly.
+
+    Args:
+        corruptions: Names from `dign.corruptions.NAMES`.
+        severities: From 1 to 5.
+        profile: "cifar", "tiny-imagenet" or "imagenet", the severity table; None takes the one that fits the images.
+        seed: Seed of the corruptions.
+
+    Raises:
+        UserError: A corruption, a severity or the profile does not exist.
+
+    >>> Conditions(corruptions=("fog", "shot_noise"), severities=(3,)).pairs
+    [('fog', 3), ('shot_noise', 3)]
+    """
+
+    corruptions: Sequence[str] = tuple(NAMES)
+    severities: Sequence[int] = SEVERITIES
+    profile: str | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in self.corruptions:
+            if name not in NAMES:
+                raise unknown_name("corruption", name, NAMES)
+        for severity in self.severities:
+            if severity not in SEVERITIES:
+                raise UserError(f"invalid severity {severity!r}: expected 1 to 5.")
+        if self.profile is not None and self.profile not in PROFILES:
+            raise unknown_name("profile", self.profile, PROFILES)
+
+    @property
+    def pairs(self) -> list[tuple[str, int]]:
+        """Every corruption at every severity."""
+        return [(name, severity) for name in self.corruptions for severity in self.severities]
+
+
+def choose_corruptions(only: Iterable[str]) -> tuple[str, ...]:
+    """The corruptions that families and single names stand for; all of them for nothing.
+
+    >>> choose_corruptions(["noise", "fog"])
+    ('gaussian_noise', 'shot_noise', 'impulse_noise', 'speckle_noise', 'fog')
+    """
+    names: list[str] = []
+    for word in only:
+        if word not in FAMILIES and word not in NAMES:
+            raise unknown_name("corruption or family", word, [*FAMILIES, *NAMES])
+        names += [name for name in FAMILIES.get(word, (word,)) if name not in names]
+    return tuple(names or NAMES)
 
 
 def parse_severities(text: str) -> tuple[int, ...]:
@@ -17,6 +80,39 @@ def parse_severities(text: str) -> tuple[int, ...]:
         except ValueError:
             low = high = 0
         chosen |= set(range(max(low, 0), min(high, 6) + 1)) or {0}  # no more than tells what is outside
-    if not chosen or not chosen <= {1, 2, 3, 4, 5}:
-        raise UserError(f"'{text}' are not severities: say for example 3, 1-5 or 1,3,5 (from 1 to 5).")
+    if not chosen <= set(SEVERITIES):
+        raise UserError(f"invalid severity '{text}': expected 1-5, e.g. 3, 1-5 or 1,3-5.")
     return tuple(sorted(chosen))
+
+
+def benchmark_for(
+    data: DataSet, folder: Path | str, only: Sequence[str] = (), severities: Sequence[int] | None = None
+) -> Benchmark:
+    """Open a benchmark folder that was made from the test images of `data`.
+
+    Args:
+        data: The data set with the clean images.
+        folder: A folder in the layout of CIFAR-10-C or Tiny-ImageNet-C.
+        only: Families or names of corruptions; by default all that the folder holds.
+        severities: By default all that the folder holds.
+
+    Raises:
+        UserError: The folder is not whole, or belongs to another data set.
+    """
+    classes: Sequence[str] = data.classes
+    if data.name == "tiny-imagenet":
+        store = open_store(cache_root() / "tiny-imagenet")
+        assert store is not None  # the images came from it
+        classes = store.info["wnids"]
+    benchmark = open_benchmark(
+        folder,
+        names=choose_corruptions(only) if only else None,
+        severities=severities,
+        labels=data.test.labels,
+        classes=classes,
+    )
+    first = next(iter(benchmark))
+    size = tuple(first.images[:1].shape[-2:])
+    if size != data.image_size:
+        raise UserError(f"{folder} holds images of {size} pixels, but those of {data.name} have {data.image_size}.")
+    return benchmark

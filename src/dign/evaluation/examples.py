@@ -13,6 +13,8 @@ from dign.core.pixels import to_float
 from dign.core.seeds import make_generator
 from dign.corruptions.benchmark.read import Condition
 
+EXAMPLES_FILE = "examples.json"
+
 
 @torch.no_grad()
 def example_predictions(

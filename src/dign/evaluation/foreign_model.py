@@ -1,35 +1,36 @@
-"""Models that no run folder holds: of any library, through a Python entry that makes one, or in a hub folder."""
+"""Models that are not in a run folder: of any library, made by a Python entry, or in a hub folder."""
 
 from __future__ import annotations
 
 import os
 import sys
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
-from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from dign.core.errors import UserError, join_names
 from dign.data.dataset import DataSet
 from dign.data.names import hide_folder_path
-from dign.evaluation.evaluate import Subject
-from dign.methods import Standard
+from dign.evaluation.info import EXTERNAL
+from dign.evaluation.predictors import check_logits, predict_by_logits
+from dign.evaluation.result_info import RunInfo
+from dign.evaluation.subjects import Subject
 from dign.models import count_parameters
 from dign.runs.checkpoints import load_weights
 from dign.runs.classifier import open_classifier
 from dign.runs.hub_config import HUB_PREFIX, hub_folder, read_hub_config
 
-METHOD = "external"
-"""What results files give as the method of a model that dign did not train."""
 
+def make_foreign_model(entry: str) -> nn.Module:
+    """The module that a Python entry makes. This imports MODULE, and so runs its code.
 
-def make_external(entry: str) -> nn.Module:
-    """The module that `MODULE:NAME` makes: NAME is a function without arguments, or the module itself.
+    Args:
+        entry: "MODULE:NAME", where NAME is a function without arguments, or the module itself. MODULE is looked for
+            in the working directory and among installed packages.
 
-    This imports MODULE, with the working directory on the path, and so runs its code: that is what is asked for.
+    Raises:
+        UserError: The entry cannot be imported, or does not give an `nn.Module`.
     """
     module_name, _, name = entry.partition(":")
     if not module_name or not name:
@@ -41,35 +42,32 @@ def make_external(entry: str) -> nn.Module:
     try:
         made = getattr(import_module(module_name), name)
         made = made if isinstance(made, nn.Module) else made()
-    except (Exception, SystemExit) as error:  # a person's own code may fail in any way; what it says helps most
+    except (Exception, SystemExit) as error:  # the user's code may fail in any way
         raise UserError(f"{entry} cannot be used: {type(error).__name__}: {error}") from error
     finally:
         sys.path.remove(place)
     if not isinstance(made, nn.Module):
-        raise UserError(f"{entry} gave a {type(made).__name__}, where a torch.nn.Module is wanted.")
+        raise UserError(f"{entry} gave a {type(made).__name__}, where a torch.nn.Module is expected.")
     return made
 
 
-class LogitsOf(nn.Module):
-    """A module whose output may be an object with `logits`, as those of Hugging Face have."""
+def foreign_subject(entry: str, weights: str | Path | None, data: DataSet, label: str | None = None) -> Subject:
+    """A model of any library, or `hub:DIR`, ready for `evaluate_subject`.
 
-    def __init__(self, inner: nn.Module) -> None:
-        super().__init__()
-        self.inner = inner
+    Args:
+        entry: "MODULE:NAME", or "hub:DIR".
+        weights: A safetensors file to load into the module; not for a hub folder, which has its own.
+        data: The data set; the model's output must have as many classes.
+        label: Name in tables; by default the file's name, or the entry.
 
-    def forward(self, images: Tensor) -> Tensor:
-        output = self.inner(images)
-        logits: Tensor = getattr(output, "logits", output)
-        return logits
-
-
-def external_subject(entry: str, weights: str | Path | None, data: DataSet, label: str | None = None) -> Subject:
-    """An external model, or `hub:DIR`, ready for `results_of`, its output checked against the classes of `data`."""
+    Raises:
+        UserError: The model cannot be made, or does not give logits for these images and classes.
+    """
     if entry.startswith(HUB_PREFIX):
         if weights is not None:
-            raise UserError(f"{entry} has weights of its own: leave out --weights.")
+            raise UserError(f"{entry} has weights of its own: leave out weights.")
         return _hub_subject(entry, data, label)
-    model: nn.Module = make_external(entry)
+    model = make_foreign_model(entry)
     if weights is not None:
         if Path(weights).suffix in (".pt", ".pth", ".bin", ".ckpt", ".pkl"):
             raise UserError(
@@ -77,23 +75,14 @@ def external_subject(entry: str, weights: str | Path | None, data: DataSet, labe
                 "safetensors.torch.save_file(model.state_dict(), 'model.safetensors')."
             )
         load_weights(Path(weights), model)
-    model = LogitsOf(model)
-    _check_output(entry, model, data)
+    check_logits(entry, model, (3, *data.image_size), len(data.classes), data.name)
     name = label or (Path(weights).stem if weights else entry)
-    about: dict[str, Any] = {
-        "name": name,
-        "method": METHOD,
-        "title": name,
-        "model": entry,
-        "data": hide_folder_path(data.name),
-        "seed": 0,
-        "parameters": count_parameters(model),
-    }
-    return Subject(model, Standard().predict, about)
+    about = RunInfo(name, EXTERNAL, name, entry, hide_folder_path(data.name), 0, count_parameters(model))
+    return Subject(model, predict_by_logits, about)
 
 
 def _hub_subject(entry: str, data: DataSet, label: str | None) -> Subject:
-    """A hub folder's model, which predicts as the method does that it was trained with."""
+    """A hub folder's model, which predicts as the method that it was trained with."""
     classifier = open_classifier(entry)
     if classifier.classes != list(data.classes):
         raise UserError(
@@ -102,40 +91,14 @@ def _hub_subject(entry: str, data: DataSet, label: str | None) -> Subject:
         )
     if classifier.image_size != data.image_size:
         height, width = classifier.image_size
-        hint = f": say --size {height}" if height == width else ""
+        hint = f": load the data with size {height}" if height == width else ""
         raise UserError(f"{entry} takes images of {height}x{width} pixels, and these have other sides{hint}.")
-    about: dict[str, Any] = {
-        "name": label or classifier.name,
-        "method": classifier.method.key,
-        "title": classifier.method.title,
-        "model": read_hub_config(hub_folder(entry))["model"],
-        "data": hide_folder_path(data.name),
-        "seed": 0,
-        "parameters": count_parameters(classifier.model),
-    }
+    about = RunInfo(
+        name=label or classifier.name,
+        method=classifier.method.key,
+        title=classifier.method.title,
+        model=read_hub_config(hub_folder(entry))["model"],
+        data=hide_folder_path(data.name),
+        parameters=count_parameters(classifier.model),
+    )
     return Subject(classifier.model, classifier.method.predict, about)
-
-
-@torch.no_grad()
-def _check_output(entry: str, model: nn.Module, data: DataSet) -> None:
-    model.eval()
-    try:
-        where = next(chain(model.parameters(), model.buffers()), torch.empty(0)).device
-        logits = model(torch.full((2, 3, *data.image_size), 0.5, device=where))
-    except Exception as error:
-        reason = (str(error).splitlines() or [""])[0]
-        raise UserError(
-            f"{entry} fails on images of shape (2, 3, {data.image_size[0]}, {data.image_size[1]}): {reason}"
-        ) from error
-    if not isinstance(logits, Tensor) or logits.shape != (2, len(data.classes)):
-        shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
-        raise UserError(
-            f"{entry} must give logits (N, {len(data.classes)}) for the {len(data.classes)} classes of {data.name}, "
-            f"but gives {shape} for two images."
-        )
-    if not bool(logits.isfinite().all()):
-        raise UserError(
-            f"{entry} gives logits that are not finite for a gray image: are its weights what they should be?"
-        )
-    if bool((logits >= 0).all()) and torch.allclose(logits.sum(1), torch.ones_like(logits[:, 0]), atol=1e-5):
-        raise UserError(f"{entry} gives probabilities, where logits are wanted: leave out its softmax.")

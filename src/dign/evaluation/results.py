@@ -1,126 +1,197 @@
-"""What a results file must look like (docs/results.md), checked by hand: the file may be anybody's."""
+"""Typed results of an evaluation: the only reader and writer of a results file (docs/results.md)."""
 
 from __future__ import annotations
 
-import unicodedata
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dign.core.errors import UserError, quote_path
+from dign.core.files import parse_json, read_json, write_json
+from dign.core.text import clean_text
+from dign.evaluation.json_values import BrokenResults, as_object, fail
+from dign.evaluation.result_info import EvaluationInfo, RunInfo
+from dign.evaluation.result_parts import (
+    ConditionResult,
+    CorruptionResult,
+    PooledCalibration,
+    Summary,
+    TemperatureResult,
+)
+from dign.evaluation.result_table import format_table
+from dign.metrics.aggregation import counts_in_mca
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 SCHEMA = 1
-MAX_TEXT = 120
-SCORES = ("accuracy", "ece", "rmse", "oe")
+RESULTS_FILE = "results.json"
 
 
-class BrokenResults(ValueError):
-    """Why a results file cannot be used: a phrase that completes 'RUN/results.json is broken: ...'."""
+@dataclass(frozen=True)
+class Results:
+    """What an evaluation measured. Prints as a table.
 
-
-def clean_text(value: object) -> str:
-    """A string fit to be shown: no control or direction-changing characters, no endless length.
-
-    Whoever puts it on a page, in a terminal or in a table still has to escape it for that place.
+    Attributes:
+        run: What was evaluated.
+        evaluation: On what, how, where, when and by which code.
+        classes: Names of the classes.
+        clean: Scores on the clean images, as in `results.clean.accuracy` and `results.clean.ece`.
+        corruptions: Scores by corruption and severity, as in `results.corruptions["fog"].severities[3].accuracy`.
+        summary: Means over corruptions, and pooled calibration.
+        temperature: The fitted temperature with the scores at it; None where none was fitted.
     """
-    text = "".join(" " if unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co"} else char for char in str(value))
-    text = " ".join(text.split())
-    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
+
+    run: RunInfo
+    evaluation: EvaluationInfo
+    classes: tuple[str, ...]
+    clean: ConditionResult
+    corruptions: dict[str, CorruptionResult]
+    summary: Summary
+    temperature: TemperatureResult | None = None
+
+    @property
+    def mca(self) -> float | None:
+        """Mean accuracy over corruptions and severities without Gaussian noise, in percent; None without any."""
+        return self.summary.mca
+
+    @property
+    def mca_n(self) -> float | None:
+        """Mean accuracy over impulse, shot and speckle noise, in percent; None where there are none."""
+        return self.summary.mca_n
+
+    @property
+    def calibration(self) -> PooledCalibration:
+        """Scores pooled over conditions: `.clean`, `.noise` and `.all`."""
+        return self.summary.calibration
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The corruptions that means and pools are over."""
+        return tuple(name for name in self.corruptions if counts_in_mca(name))
+
+    @property
+    def goes_beyond_noise(self) -> bool:
+        """Whether mCA is about more than noise; under noise alone it is mCA-N by another name."""
+        return self.summary.goes_beyond_noise
+
+    def __str__(self) -> str:
+        return format_table(self)
+
+    def to_frame(self) -> DataFrame:
+        """A pandas table with a row for each condition; "clean" has severity 0.
+
+        Raises:
+            UserError: pandas is not installed.
+        """
+        try:
+            from pandas import DataFrame
+        except ImportError as error:
+            raise UserError("to_frame() needs pandas: install it with `pip install pandas`.") from error
+        rows = [{"corruption": "clean", "family": "clean", "severity": 0, **_scores(self.clean)}]
+        for name, corruption in self.corruptions.items():
+            for severity, condition in corruption.severities.items():
+                place = {"corruption": name, "family": corruption.family, "severity": severity}
+                rows.append({**place, **_scores(condition)})
+        return DataFrame(rows)
+
+    def plot(self) -> Figure:
+        """A matplotlib figure: accuracy by severity for each family, and reliability, clean and under corruption."""
+        from dign.evaluation.figures import draw_results
+
+        return draw_results(self)
+
+    def save(self, path: Path | str) -> Path:
+        """Write a results file, which `dign report` reads.
+
+        Args:
+            path: A .json file, or a folder, into which results.json is written.
+
+        Returns:
+            The file.
+        """
+        file = Path(path)
+        file = file if file.suffix == ".json" else file / RESULTS_FILE
+        write_json(file, self.to_json())
+        return file
+
+    @classmethod
+    def load(cls, path: Path | str) -> Results:
+        """Read and check a results file; the file may be untrusted.
+
+        Args:
+            path: A results file, or a folder that holds results.json.
+
+        Raises:
+            UserError: There is no such file, or it is broken.
+        """
+        path = Path(path)
+        file = path / RESULTS_FILE if path.is_dir() else path
+        name = clean_text(file.parent if file.name == RESULTS_FILE else file)
+        if not file.is_file():
+            if path.is_dir():
+                raise UserError(
+                    f"The run folder '{name}' has no {RESULTS_FILE}: make it with `dign evaluate {quote_path(name)}`."
+                )
+            raise UserError(f"There is no results file '{clean_text(path)}'.")
+        try:
+            return cls.from_json(read_json(file))
+        except (BrokenResults, OSError, ValueError, RecursionError) as error:
+            reason = str(error) if isinstance(error, BrokenResults) else f"it cannot be read ({clean_text(error)})"
+            where = f"The {RESULTS_FILE} of run folder '{name}'" if file.name == RESULTS_FILE else f"'{name}'"
+            hint = f"make it again with `dign evaluate {quote_path(name)}`" if path.is_dir() else "evaluate again"
+            raise UserError(f"{where} is broken: {reason}; {hint}.") from error
+
+    @classmethod
+    def parse(cls, text: str) -> Results:
+        """The results in the text of a results file; what is wrong with it is a `ValueError`."""
+        return cls.from_json(parse_json(text))
+
+    @classmethod
+    def from_json(cls, value: Any) -> Results:
+        """The results in a decoded results file.
+
+        Raises:
+            BrokenResults: A field is missing or makes no sense.
+        """
+        given = as_object(value, "the file")
+        if given.get("schema") != SCHEMA:
+            fail(f"its schema is {clean_text(given.get('schema'))!r}, and this version reads schema {SCHEMA}")
+        run, evaluation = RunInfo.from_json(given.get("run")), EvaluationInfo.from_json(given.get("evaluation"))
+        classes = given.get("classes", [])
+        if not isinstance(classes, list):
+            fail("classes is not a list")
+        clean = ConditionResult.from_json(given.get("clean"), "clean")
+        corruptions = {
+            clean_text(name): CorruptionResult.from_json(
+                entry, f"corruptions.{clean_text(name)}", clean.calibration.bins
+            )
+            for name, entry in as_object(given.get("corruptions"), "corruptions").items()
+        }
+        summary = Summary.from_json(given.get("summary"))
+        if abs(summary.clean_accuracy - clean.accuracy) > 1e-3:
+            fail("summary.clean_accuracy is not the accuracy of the clean images")
+        scaled = given.get("temperature")
+        temperature = None if scaled is None else TemperatureResult.from_json(scaled)
+        return cls(run, evaluation, tuple(map(clean_text, classes)), clean, corruptions, summary, temperature)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `save` writes."""
+        value: dict[str, Any] = {
+            "schema": SCHEMA,
+            "run": asdict(self.run),
+            "evaluation": self.evaluation.to_json(),
+            "classes": list(self.classes),
+            "clean": self.clean.to_json(),
+            "corruptions": {name: corruption.to_json() for name, corruption in self.corruptions.items()},
+            "summary": self.summary.to_json(),
+        }
+        return value | ({"temperature": self.temperature.to_json()} if self.temperature else {})
 
 
-def check_results(value: Any) -> dict[str, Any]:
-    """Return the results as they are if every field that the report reads is there and makes sense."""
-    _dictionary(value, "the file")
-    if value.get("schema") != SCHEMA:
-        raise BrokenResults(f"its schema is {value.get('schema')!r}, and this version reads schema {SCHEMA}")
-    run = _dictionary(value.get("run"), "run")
-    for key in ("name", "method", "title", "model", "data"):
-        if not isinstance(run.get(key), str) or not clean_text(run[key]):
-            raise BrokenResults(f"run.{key} is missing or not a text")
-    if not _is_count(run.get("seed")):
-        raise BrokenResults("run.seed is missing or not a whole number")
-    _dictionary(value.get("evaluation"), "evaluation")
-    if not isinstance(value.get("classes", []), list):
-        raise BrokenResults("classes is not a list")
-    _check_condition(value.get("clean"), "clean")
-    _check_corruptions(_dictionary(value.get("corruptions"), "corruptions"), len(value["clean"]["bins"]["counts"]))
-    _check_summary(_dictionary(value.get("summary"), "summary"), value["clean"])
-    if value.get("temperature") is not None:
-        _check_temperature(_dictionary(value["temperature"], "temperature"))
-    return value
-
-
-def _check_temperature(temperature: dict[str, Any]) -> None:
-    if not (is_number(temperature.get("value")) and temperature["value"] > 0):
-        raise BrokenResults("temperature.value is not a positive number")
-    _check_pooled(temperature, "temperature")
-
-
-def _check_corruptions(corruptions: dict[str, Any], bins: int) -> None:
-    for name, corruption in corruptions.items():
-        where = f"corruptions.{clean_text(name)}"
-        _dictionary(corruption, where)
-        if not isinstance(corruption.get("family"), str):
-            raise BrokenResults(f"{where}.family is missing")
-        severities = _dictionary(corruption.get("severities"), f"{where}.severities")
-        if not severities:
-            raise BrokenResults(f"{where} has no severities")
-        for severity, condition in severities.items():
-            if severity not in {"1", "2", "3", "4", "5"}:
-                raise BrokenResults(f"{where} has a severity {clean_text(severity)!r}, which is not one of 1 to 5")
-            _check_condition(condition, f"{where}, severity {severity}")
-            if len(condition["bins"]["counts"]) != bins:
-                raise BrokenResults(f"{where}, severity {severity}, has another number of bins than clean")
-
-
-def _check_condition(value: Any, where: str) -> None:
-    condition = _dictionary(value, where)
-    _check_scores(condition, where)
-    bins = _dictionary(condition.get("bins"), f"{where}: bins")
-    columns = [bins.get(key) for key in ("counts", "correct", "deviation", "square")]
-    if not all(isinstance(column, list) for column in columns) or len({len(column) for column in columns}) != 1:
-        raise BrokenResults(f"{where}: its bins are not four lists of one length")
-    counts, correct, deviation, square = columns
-    if not all(map(_is_count, counts + correct)) or not all(map(is_number, deviation + square)):
-        raise BrokenResults(f"{where}: its bins hold something that is not a number")
-    if sum(counts) == 0 or any(right > count for right, count in zip(correct, counts, strict=True)):
-        raise BrokenResults(f"{where}: its bins do not add up")
-    if abs(condition["accuracy"] - 100 * sum(correct) / sum(counts)) > 1e-3:
-        raise BrokenResults(f"{where}: its accuracy does not follow from its bins")
-
-
-def _check_scores(scores: dict[str, Any], where: str) -> None:
-    for key in SCORES:
-        if not is_number(scores.get(key)) or not -1e-9 <= scores[key] <= 100 + 1e-9:
-            raise BrokenResults(f"{where}: {key} is not a percentage")
-    if scores.get("sharpness") is not None and not is_number(scores["sharpness"]):
-        raise BrokenResults(f"{where}: sharpness is neither a number nor null")
-
-
-def _check_summary(summary: dict[str, Any], clean: dict[str, Any]) -> None:
-    for key in ("clean_accuracy", "mca", "mca_n"):
-        value = summary.get(key)
-        if value is not None and not (is_number(value) and 0 <= value <= 100):
-            raise BrokenResults(f"summary.{key} is not a percentage")
-    if summary.get("clean_accuracy") is None or abs(summary["clean_accuracy"] - clean["accuracy"]) > 1e-3:
-        raise BrokenResults("summary.clean_accuracy is not the accuracy of the clean images")
-    _check_pooled(_dictionary(summary.get("calibration"), "summary.calibration"), "summary.calibration")
-
-
-def _check_pooled(calibration: dict[str, Any], where: str) -> None:
-    for key in ("clean", "noise", "all"):
-        if calibration.get(key) is not None:
-            _check_scores(_dictionary(calibration[key], f"{where}.{key}"), f"{where}.{key}")
-    if calibration.get("clean") is None:
-        raise BrokenResults(f"{where}.clean is missing")
-
-
-def _dictionary(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise BrokenResults(f"{where} is missing or not an object")
-    return value
-
-
-def is_number(value: Any) -> bool:
-    """A number that a float can hold: JSON has integers of any length."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and -1e300 < value < 1e300
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+def _scores(condition: ConditionResult) -> Mapping[str, Any]:
+    entries = condition.to_json()
+    del entries["bins"]
+    return entries

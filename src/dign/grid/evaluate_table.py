@@ -12,7 +12,9 @@ from dign.core.checks import check_value, coerce
 from dign.core.errors import UserError, unknown_name
 from dign.corruptions.benchmark.read import check_contains, find_names, find_severities
 from dign.corruptions.settings import PROFILES, profile_for
-from dign.evaluation.conditions import parse_severities
+from dign.evaluation.conditions import choose_corruptions, parse_severities
+from dign.evaluation.result_info import EvaluationInfo
+from dign.evaluation.results import Results
 
 SPLITS = ("test", "validation", "train")
 
@@ -52,9 +54,7 @@ class Evaluation:
         return cls(**given)
 
     def __post_init__(self) -> None:
-        from dign.evaluation.evaluate import chosen_corruptions
-
-        chosen_corruptions(self.only)
+        choose_corruptions(self.only)
         kinds = {"profile": str | None, "split": str, "seed": int, "batch_size": int, "temperature": bool}
         for name, kind in kinds.items():
             object.__setattr__(self, name, coerce(getattr(self, name), kind, name))
@@ -72,28 +72,23 @@ class Evaluation:
 
     @property
     def corruptions(self) -> tuple[str, ...]:
-        from dign.evaluation.evaluate import chosen_corruptions
-
-        return chosen_corruptions(self.only)
+        return choose_corruptions(self.only)
 
     def check_benchmark(self) -> None:
         """Whether the benchmark's folder holds what is wanted, as far as can be seen before there is a model."""
         if self.benchmark:
             check_contains(self.benchmark, self.corruptions if self.only else None, self.severity)
 
-    def describes(self, results: Mapping[str, Any]) -> bool:
-        """Whether a results file was made under these conditions."""
-        try:
-            how, table = results["evaluation"], results["corruptions"]
-            found = {name: {int(severity) for severity in part["severities"]} for name, part in table.items()}
-            benchmark = Path(self.benchmark).name if self.benchmark else None
-            if how["split"] != self.split or how["benchmark"] != benchmark:
-                return False
-            if self.temperature and not results.get("temperature"):
-                return False
-            if benchmark is None and (how["seed"], how["profile"]) != (self.seed, self._profile_of(how)):
-                return False
-        except (KeyError, TypeError, ValueError, AttributeError):
+    def describes(self, results: Results) -> bool:
+        """Whether results were made under these conditions."""
+        how = results.evaluation
+        found = {name: set(corruption.severities) for name, corruption in results.corruptions.items()}
+        benchmark = Path(self.benchmark).name if self.benchmark else None
+        if how.split != self.split or how.benchmark != benchmark:
+            return False
+        if self.temperature and not results.temperature:
+            return False
+        if benchmark is None and (how.seed, how.profile) != (self.seed, self._profile_of(how)):
             return False
         wanted = self.corruptions
         if self.benchmark and not self.only:
@@ -103,10 +98,9 @@ class Evaluation:
                 wanted = tuple(found)
         return bool(found) and found == {name: set(self.severity) for name in wanted}
 
-    def _profile_of(self, how: Mapping[str, Any]) -> str:
+    def _profile_of(self, how: EvaluationInfo) -> str | None:
         """The severity table for the images of a results file."""
-        size = how.get("image_size")
-        return self.profile or (profile_for(*size) if size else how["profile"])
+        return self.profile or (profile_for(*how.image_size) if how.image_size else how.profile)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -17,6 +17,7 @@ from typing import Any
 
 from dign.core.errors import UserError
 from dign.core.files import read_json, write_json
+from dign.evaluation.result_parts import Summary
 from dign.grid.evaluate_table import Evaluation
 from dign.grid.plan import PlannedRun
 from dign.grid.state import Stage, State, state_of
@@ -53,8 +54,17 @@ class Outcome:
 
     state: str
     error: str | None = None
-    summary: dict[str, Any] | None = None
+    summary: Summary | None = None
     seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """For the way from a worker's process to the grid's."""
+        return {**vars(self), "summary": self.summary.to_json() if self.summary else None}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Outcome:
+        summary = value.get("summary")
+        return cls(**{**value, "summary": Summary.from_json(summary) if summary else None})
 
 
 def perform(job: Job) -> Outcome:
@@ -92,7 +102,7 @@ def held(store: Store, name: str) -> Iterator[None]:
         yield
 
 
-def _perform(store: Store, job: Job) -> dict[str, Any]:
+def _perform(store: Store, job: Job) -> Summary | None:
     run = job.run
     with ExitStack() as stack:
         stack.enter_context(held(store, run.name))
@@ -105,8 +115,8 @@ def _perform(store: Store, job: Job) -> dict[str, Any]:
         return _advance(folder, run, before, job.threads, progress)
 
 
-def _advance(folder: Path, run: PlannedRun, before: State, threads: int, progress: _Progress) -> dict[str, Any]:
-    from dign.evaluation.evaluate import evaluate_run
+def _advance(folder: Path, run: PlannedRun, before: State, threads: int, progress: _Progress) -> Summary:
+    from dign.evaluation.subjects import evaluate_run
     from dign.runs.folder import load_run
     from dign.training.loop import resume, train
 
@@ -127,16 +137,16 @@ def _advance(folder: Path, run: PlannedRun, before: State, threads: int, progres
         temperature=run.evaluation.temperature,
         progress=progress.at,
     )
-    return results["summary"]
+    return results.summary
 
 
 def conditions_of(run: Any, evaluation: Evaluation) -> Any:
     """What `evaluate_run` takes: corruptions made on the fly, or a benchmark's folder."""
-    from dign.evaluation import evaluate
+    from dign.evaluation.conditions import Conditions, benchmark_for
 
     if evaluation.benchmark:
-        return evaluate.benchmark_for(run, evaluation.benchmark, evaluation.only, evaluation.severity)
-    return evaluate.Conditions(
+        return benchmark_for(run.data(), evaluation.benchmark, evaluation.only, evaluation.severity)
+    return Conditions(
         corruptions=evaluation.corruptions,
         severities=evaluation.severity,
         profile=evaluation.profile,

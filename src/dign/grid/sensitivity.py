@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dign.core.errors import UserError
 from dign.core.files import replace_file, write_json
+from dign.evaluation.result_parts import Summary
 from dign.grid.plan import Plan, PlannedRun
 from dign.grid.state import Stage, state_of
 from dign.grid.storage import Store, open_store
@@ -18,28 +18,23 @@ from dign.grid.storage import Store, open_store
 
 @dataclass(frozen=True)
 class Measure:
-    """A number out of the `summary` of a results file."""
+    """A number out of the summary of results."""
 
     key: str
     label: str
     higher_is_better: bool
-    read: Callable[[Mapping[str, Any]], float | None]
+    read: Callable[[Summary], float | None]
 
 
-def _noise(score: str) -> Callable[[Mapping[str, Any]], float | None]:
-    return lambda summary: (summary["calibration"]["noise"] or {}).get(score)
-
-
-def _mca(summary: Mapping[str, Any]) -> float | None:
-    """Of noise alone it would be mCA-N again."""
-    return None if set(summary["families"]) == {"noise"} else summary["mca"]
+def _noise_error(summary: Summary) -> float | None:
+    return summary.calibration.noise.ece if summary.calibration.noise else None
 
 
 MEASURES = (
-    Measure("mca_n", "mCA-N (%)", True, lambda summary: summary["mca_n"]),
-    Measure("clean_accuracy", "clean accuracy (%)", True, lambda summary: summary["clean_accuracy"]),
-    Measure("mca", "mCA (%)", True, _mca),
-    Measure("ece_n", "ECE-N (%)", False, _noise("ece")),
+    Measure("mca_n", "mCA-N (%)", True, lambda summary: summary.mca_n),
+    Measure("clean_accuracy", "clean accuracy (%)", True, lambda summary: summary.clean_accuracy),
+    Measure("mca", "mCA (%)", True, lambda summary: summary.mca if summary.goes_beyond_noise else None),
+    Measure("ece_n", "ECE-N (%)", False, _noise_error),
 )
 """The first that was measured decides which settings are called best."""
 
@@ -103,7 +98,7 @@ def studies_of(plan: Plan, out: Path | str) -> list[Sensitivity]:
     return studies
 
 
-def _summary(store: Store, run: PlannedRun) -> Mapping[str, Any] | None:
+def _summary(store: Store, run: PlannedRun) -> Summary | None:
     """A run's summary; None where it is not done, or where its folder holds some other run."""
     try:
         state = state_of(store, run)
@@ -126,7 +121,7 @@ def _title(run: PlannedRun) -> str:
     return ", ".join([run.config.data, run.config.model, run.config.method, *others])
 
 
-def make_sensitivity(title: str, done: Sequence[tuple[PlannedRun, Mapping[str, Any]]], missing: int = 0) -> Sensitivity:
+def make_sensitivity(title: str, done: Sequence[tuple[PlannedRun, Summary]], missing: int = 0) -> Sensitivity:
     """Gather runs and their summaries into points, means over seeds."""
     names = list(numeric_axes(done[0][0]))
     points: dict[tuple[float, ...], dict[str, dict[int, float]]] = {}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
 
 from dign.core.errors import UserError
-from dign.core.files import parse_json
+from dign.evaluation.result_parts import Summary
+from dign.evaluation.results import RESULTS_FILE, Results
 from dign.grid.plan import PlannedRun
 from dign.grid.storage import Store
 from dign.runs.config import RunConfig, parse_toml
@@ -28,7 +28,7 @@ class State:
     """A run's stage, and its results' summary once it is done."""
 
     stage: Stage
-    summary: dict[str, Any] | None = None
+    summary: Summary | None = None
 
 
 def state_of(store: Store, run: PlannedRun) -> State:
@@ -42,16 +42,15 @@ def state_of(store: Store, run: PlannedRun) -> State:
     results = _results(store, run.name)
     if results is None or not run.evaluation.describes(results):
         return State(Stage.TRAINED)
-    return State(Stage.DONE, results.get("summary"))
+    return State(Stage.DONE, results.summary)
 
 
-def _results(store: Store, name: str) -> dict[str, Any] | None:
-    """The results; None where there are none or they cannot be read, so that they are made again."""
+def _results(store: Store, name: str) -> Results | None:
+    """The results; None where there are none or they are broken, so that they are made again."""
     try:
-        results = parse_json(store.read(name, "results.json") or "null")
-    except (ValueError, UserError):
+        return Results.parse(store.read(name, RESULTS_FILE) or "null")
+    except ValueError:
         return None
-    return results if isinstance(results, dict) else None
 
 
 def _check_same(run: PlannedRun, text: str, place: str) -> None:

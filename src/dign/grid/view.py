@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -14,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from dign.evaluation.result_parts import Summary
 from dign.grid.estimate import Expected, time_left
 from dign.grid.job import DONE, Outcome
 from dign.grid.plan import Plan, PlannedRun
@@ -98,16 +98,15 @@ def _runs(count: int) -> str:
     return f"{count} run{'' if count == 1 else 's'}"
 
 
-def scores(summary: Mapping[str, Any] | None) -> str:
+def scores(summary: Summary | None) -> str:
     """A run's results in a few words."""
-    parts = []
-    with suppress(KeyError, TypeError):
-        parts = [("clean", summary["clean_accuracy"]), ("mCA-N", summary["mca_n"])]
-        if set(summary["families"]) != {"noise"}:  # of noise alone it is mCA-N again
-            parts.append(("mCA", summary["mca"]))
-        noise = summary["calibration"]["noise"]
-        parts.append(("ECE-N", noise["ece"] if noise else None))
-    return ", ".join(f"{name} {value:.1f} %" for name, value in parts if value is not None)
+    if summary is None:
+        return ""
+    parts = {"clean": summary.clean_accuracy, "mCA-N": summary.mca_n}
+    if summary.goes_beyond_noise:
+        parts["mCA"] = summary.mca
+    parts["ECE-N"] = summary.calibration.noise.ece if summary.calibration.noise else None
+    return ", ".join(f"{name} {value:.1f} %" for name, value in parts.items() if value is not None)
 
 
 class RunningView:

@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import threading
-from dataclasses import asdict
 
 from dign.core.allocator import reuse_memory
 from dign.grid.job import Job, perform
@@ -22,7 +21,7 @@ def main() -> None:
     job = Job(**json.loads(sys.stdin.readline()))
     reuse_memory()
     threading.Thread(target=_stop_when_orphaned, daemon=True).start()
-    json.dump(asdict(perform(job)), answer)
+    json.dump(perform(job).to_json(), answer)
     answer.close()
 
 

@@ -1,27 +1,62 @@
-"""Means of accuracy over corruptions and severities: mCA and mCA-N."""
+"""Top-1 accuracy."""
 
-from collections.abc import Iterable, Mapping
+from __future__ import annotations
 
-from dign.corruptions import FAMILIES
+import torch
+from torch import Tensor
 
-EXCLUDED = "gaussian_noise"
-"""Left out of every mean, because methods that train with Gaussian noise have seen it (section IV of the paper)."""
-
-Accuracies = Mapping[str, Mapping[str, float]]
-"""Accuracy in percent by corruption and severity."""
+from dign.core.errors import UserError
+from dign.metrics.base import Metric, outside_classes
 
 
-def mean_corruption_accuracy(accuracies: Accuracies, corruptions: Iterable[str] | None = None) -> float | None:
-    """mCA = 1/(M J) sum over M corruptions and J severities, without gaussian_noise; None where there are none.
+class Accuracy(Metric[float]):
+    """The percentage of predictions whose largest score is that of the label.
 
-    >>> mean_corruption_accuracy({"fog": {"1": 80.0, "2": 60.0}, "gaussian_noise": {"1": 10.0, "2": 10.0}})
-    70.0
+        accuracy = 100/N sum_n [argmax_c s_nc = y_n]
+
+    Shapes: scores s (N,C), logits or probabilities; labels y (N,).
+
+    >>> metric = Accuracy()
+    >>> metric.update(torch.tensor([[0.9, 0.1], [0.2, 0.8]]), torch.tensor([0, 0]))
+    >>> metric.compute()
+    50.0
     """
-    chosen = [name for name in accuracies if name != EXCLUDED and (corruptions is None or name in corruptions)]
-    values = [value for name in chosen for value in accuracies[name].values()]
-    return sum(values) / len(values) if values else None
+
+    def _empty_state(self) -> dict[str, Tensor]:
+        return {"correct": torch.zeros((), dtype=torch.int64), "count": torch.zeros((), dtype=torch.int64)}
+
+    def update(self, scores: Tensor, labels: Tensor) -> None:
+        """Add a batch.
+
+        Args:
+            scores: Logits or probabilities (N,C).
+            labels: Class indices (N,).
+        """
+        self._check_shapes(scores, labels)
+        labels = labels.to(scores.device)
+        self._check_values(outside_classes(labels, scores))
+        self._add(
+            correct=(scores.argmax(dim=1) == labels).sum(), count=torch.full((), len(labels), device=scores.device)
+        )
+
+    def compute(self) -> float:
+        """Accuracy in percent.
+
+        Raises:
+            UserError: No predictions were added.
+        """
+        state = self._final_state()
+        if not int(state["count"]):
+            raise UserError("No predictions were counted: call update() before compute().")
+        return 100 * int(state["correct"]) / int(state["count"])
 
 
-def noise_corruption_accuracy(accuracies: Accuracies) -> float | None:
-    """mCA-N: mCA over the noise corruptions alone."""
-    return mean_corruption_accuracy(accuracies, FAMILIES["noise"])
+def accuracy(scores: Tensor, labels: Tensor) -> float:
+    """Top-1 accuracy in percent of logits or probabilities (N,C) against class indices (N,): see `Accuracy`.
+
+    >>> accuracy(torch.tensor([[2.0, -1.0], [0.0, 3.0]]), torch.tensor([0, 1]))
+    100.0
+    """
+    metric = Accuracy()
+    metric.update(scores, labels)
+    return metric.compute()

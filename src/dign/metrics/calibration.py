@@ -1,13 +1,16 @@
-"""Accuracy and calibration of predicted probabilities, streaming and in constant memory."""
+"""Accuracy and calibration of predicted probabilities, batch by batch and in constant memory."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from dign.core.errors import UserError
+from dign.metrics.base import Metric, outside_classes
 
 _ROUNDING = 1e-9
 """A variance below this share of the mean square is what rounding leaves of confidences that are all the same."""
@@ -15,7 +18,16 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class CalibrationScores:
-    """accuracy, ece, rmse and oe in percent; sharpness is 1/standard deviation (None where that is zero)."""
+    """What `Calibration` computes.
+
+    Attributes:
+        count: Number of predictions.
+        accuracy: Percentage of predictions that are right.
+        ece: Expected calibration error, in percent.
+        rmse: Root mean square calibration error, in percent.
+        oe: Overconfidence error, in percent.
+        sharpness: 1 / standard deviation of the confidence inside a bin; None where that is zero.
+    """
 
     count: int
     accuracy: float
@@ -24,21 +36,24 @@ class CalibrationScores:
     oe: float
     sharpness: float | None
 
-    def as_dict(self) -> dict[str, float | int | None]:
-        return asdict(self)
 
+class Calibration(Metric[CalibrationScores]):
+    """Accuracy and calibration over equal-width bins of the confidence.
 
-class Calibration:
-    """Counts of confidence and correctness in equal-width bins, from which all scores follow.
-
-    Bins are right-closed, (low, high], so a confidence of 1.0 belongs to the last one. With acc, conf and Var
-    of the confidences in bin i, and w_i the fraction of predictions in it (section IV of the paper):
+    The confidence of a prediction is its largest probability. Bins are right-closed, (low, high], so a confidence of
+    1.0 belongs to the last one. With acc_i and conf_i the accuracy and the mean confidence in bin i, Var_i the
+    variance of the confidence in it, and w_i the fraction of predictions in it (section IV of the paper):
 
         RMSE = sqrt(sum_i w_i (acc_i - conf_i)^2)        ECE = sum_i w_i |acc_i - conf_i|
         OE = sum_i w_i conf_i max(conf_i - acc_i, 0)     SH = 1 / sqrt(sum_i w_i Var_i)
 
-    Sums of confidence are kept about each bin's midpoint in float64, so that the variance inside a bin keeps
-    its digits however many predictions there are.
+    Shapes: probabilities (N,C), labels (N,); the state is five tensors of `bins` numbers at most. Sums of confidence
+        are kept about each bin's midpoint in float64, so that the variance inside a bin keeps its digits however many
+        predictions there are. On the CPU the sums are made in the order of the batches, and come out the same to the
+        last bit.
+
+    Args:
+        bins: Number of bins.
 
     >>> calibration = Calibration(bins=16)
     >>> calibration.update(torch.tensor([[0.9, 0.1], [0.2, 0.8]]), torch.tensor([0, 0]))
@@ -47,70 +62,81 @@ class Calibration:
     (50.0, 45.0)
     """
 
+    PROBLEMS = (*Metric.PROBLEMS, "probabilities must be numbers in [0,1]: apply softmax to logits first.")
+
     def __init__(self, bins: int = 16) -> None:
         if bins < 1:
-            raise UserError(f"Calibration needs at least one bin, not {bins}.")
+            raise UserError(f"bins must be at least 1, not {bins}.")
         self.bins = bins
-        self._counts = torch.zeros(bins, dtype=torch.int64)
-        self._correct = torch.zeros(bins, dtype=torch.int64)
-        self._deviation = torch.zeros(bins, dtype=torch.float64)
-        self._square = torch.zeros(bins, dtype=torch.float64)
+        super().__init__()
+
+    def _empty_state(self) -> dict[str, Tensor]:
+        types = {"counts": torch.int64, "correct": torch.int64, "deviation": torch.float64, "square": torch.float64}
+        return {name: torch.zeros(self.bins, dtype=dtype) for name, dtype in types.items()}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Tensor | Sequence[float]]) -> Self:
+        """A metric on the CPU with a state that `state` gave, or with the `bins` of a results file."""
+        calibration = cls(len(state["counts"]))
+        calibration._restore(state)
+        return calibration
 
     def update(self, probabilities: Tensor, labels: Tensor) -> None:
-        """Count a batch: probabilities (N,C) and class indices (N,)."""
-        if probabilities.dim() != 2 or labels.shape != probabilities.shape[:1]:
-            raise UserError(
-                f"Calibration takes probabilities (N,C) and labels (N,), "
-                f"not {tuple(probabilities.shape)} and {tuple(labels.shape)}."
-            )
-        if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < probabilities.shape[1]:
-            raise UserError(f"A label lies outside 0..{probabilities.shape[1] - 1}, the classes of the probabilities.")
+        """Add a batch.
+
+        Args:
+            probabilities: (N,C), each row in [0,1].
+            labels: Class indices (N,).
+
+        Raises:
+            UserError: The shapes are wrong; or, on the CPU, a value is (elsewhere `compute` raises it).
+        """
+        self._check_shapes(probabilities, labels)
+        labels = labels.to(probabilities.device)
         confidence, predicted = probabilities.detach().max(dim=1)
         confidence = confidence.double()
-        if len(labels) and not bool(((confidence >= 0) & (confidence <= 1 + 1e-5)).all()):
-            raise UserError("Probabilities must lie in [0,1] and be numbers: apply softmax to logits first.")
+        improper = ~((confidence >= 0) & (confidence <= 1 + 1e-5))
+        self._check_values(outside_classes(labels, probabilities), improper)
         confidence = confidence.clamp(max=1.0)
         index = (confidence * self.bins).ceil().long().sub(1).clamp(0, self.bins - 1)
         deviation = confidence - (index.double() + 0.5) / self.bins
 
-        def add(total: Tensor, values: Tensor) -> Tensor:
-            return total + torch.bincount(index, weights=values, minlength=self.bins).to(total)
+        def sum_by_bin(values: Tensor) -> Tensor:
+            return values.new_zeros(self.bins).index_add_(0, index, values)
 
-        self._counts = add(self._counts, torch.ones_like(confidence))
-        self._correct = add(self._correct, (predicted == labels).double())
-        self._deviation = add(self._deviation, deviation)
-        self._square = add(self._square, deviation.square())
-
-    def merge(self, other: Calibration) -> Calibration:
-        """Add another's counts to these, as if its predictions had been seen here; returns self."""
-        if other.bins != self.bins:
-            raise UserError(f"Cannot merge calibration over {other.bins} bins into one over {self.bins}.")
-        self._counts = self._counts + other._counts
-        self._correct = self._correct + other._correct
-        self._deviation = self._deviation + other._deviation
-        self._square = self._square + other._square
-        return self
+        self._add(
+            counts=sum_by_bin(torch.ones_like(index)),
+            correct=sum_by_bin((predicted == labels).long()),
+            deviation=sum_by_bin(deviation),
+            square=sum_by_bin(deviation.square()),
+        )
 
     @property
     def count(self) -> int:
-        """The predictions seen so far."""
-        return int(self._counts.sum())
+        """The number of predictions so far. Waits for the device."""
+        return int(self._state["counts"].sum())
 
     def compute(self) -> CalibrationScores:
-        total = self.count
+        """The scores of all predictions so far.
+
+        Raises:
+            UserError: No predictions were added, or some had values that are not valid.
+        """
+        state = self._final_state()
+        total = int(state["counts"].sum())
         if total == 0:
             raise UserError("No predictions were counted: call update() before compute().")
-        weight = self._counts.double() / total
-        counts = self._counts.clamp(min=1).double()
-        confidence = self._midpoints() + self._deviation / counts
-        gap = confidence - self._correct / counts
-        square = self._square / counts
-        variance = square - (self._deviation / counts).square()
+        weight = state["counts"].double() / total
+        counts = state["counts"].clamp(min=1).double()
+        confidence = self._midpoints() + state["deviation"] / counts
+        gap = confidence - state["correct"] / counts
+        square = state["square"] / counts
+        variance = square - (state["deviation"] / counts).square()
         variance = torch.where(variance > _ROUNDING * square, variance, 0)
         spread = float((weight * variance).sum().sqrt())
         return CalibrationScores(
             count=total,
-            accuracy=100 * int(self._correct.sum()) / total,
+            accuracy=100 * int(state["correct"].sum()) / total,
             ece=100 * float((weight * gap.abs()).sum()),
             rmse=100 * float((weight * gap.square()).sum().sqrt()),
             oe=100 * float((weight * confidence * gap.clamp(min=0)).sum()),
@@ -119,31 +145,26 @@ class Calibration:
 
     def reliability(self) -> dict[str, list[float]]:
         """Per bin: `count`, mean `confidence` and `accuracy` in [0,1] (both 0 where the bin is empty)."""
-        counts = self._counts.clamp(min=1).double()
-        confidence = torch.where(self._counts > 0, self._midpoints() + self._deviation / counts, 0)
+        state = self._final_state()
+        counts = state["counts"].clamp(min=1).double()
+        confidence = torch.where(state["counts"] > 0, self._midpoints() + state["deviation"] / counts, 0)
         return {
-            "count": self._counts.tolist(),
+            "count": state["counts"].tolist(),
             "confidence": confidence.tolist(),
-            "accuracy": (self._correct / counts).tolist(),
+            "accuracy": (state["correct"] / counts).tolist(),
         }
 
     def _midpoints(self) -> Tensor:
         return (torch.arange(self.bins, dtype=torch.float64) + 0.5) / self.bins
 
-    def state(self) -> dict[str, list[float]]:
-        """The counts as plain lists, for a results file; `from_state` takes them back exactly."""
-        return {
-            "counts": self._counts.tolist(),
-            "correct": self._correct.tolist(),
-            "deviation": self._deviation.tolist(),
-            "square": self._square.tolist(),
-        }
 
-    @classmethod
-    def from_state(cls, state: dict[str, list[float]]) -> Calibration:
-        calibration = cls(len(state["counts"]))
-        calibration._counts = torch.tensor(state["counts"], dtype=torch.int64)
-        calibration._correct = torch.tensor(state["correct"], dtype=torch.int64)
-        calibration._deviation = torch.tensor(state["deviation"], dtype=torch.float64)
-        calibration._square = torch.tensor(state["square"], dtype=torch.float64)
-        return calibration
+def calibration(probabilities: Tensor, labels: Tensor, bins: int = 16) -> CalibrationScores:
+    """Accuracy and calibration of probabilities (N,C) against class indices (N,): see `Calibration`.
+
+    >>> scores = calibration(torch.tensor([[0.9, 0.1], [0.2, 0.8]]), torch.tensor([0, 0]))
+    >>> round(scores.rmse, 2)  # sqrt((0.1^2 + 0.8^2) / 2)
+    57.01
+    """
+    metric = Calibration(bins)
+    metric.update(probabilities, labels)
+    return metric.compute()

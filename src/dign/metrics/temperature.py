@@ -1,4 +1,4 @@
-"""Temperature scaling (Guo et al., 2017): one number, fitted on validation data, that makes confidences honest."""
+"""Temperature scaling (Guo et al., 2017): one number, fitted on held-out data, that corrects confidences."""
 
 from __future__ import annotations
 
@@ -11,15 +11,23 @@ from torch import Tensor
 from torch.nn import functional
 
 from dign.core.errors import UserError
+from dign.metrics.base import Metric, outside_classes
 
 LOWEST, HIGHEST = 0.05, 20.0
-"""Temperatures that are considered. A model that is right on all of its validation data would want 0."""
+"""The range of temperatures. A model that is right on all of its validation data would want 0."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True)
-class Temperature:
-    """The fitted value, the number of images it was fitted on, and their mean log loss without and with it."""
+class TemperatureFit:
+    """A fitted temperature.
+
+    Attributes:
+        value: The temperature.
+        images: Number of images it was fitted on.
+        nll_before: Their mean log loss without it.
+        nll_after: Their mean log loss with it.
+    """
 
     value: float
     images: int
@@ -27,42 +35,96 @@ class Temperature:
     nll_after: float
 
 
-def tempered(probabilities: Tensor, temperature: float) -> Tensor:
+class Temperature(Metric[TemperatureFit]):
+    """The temperature T that minimizes the mean log loss of softmax(z / T).
+
+        T = argmin_T  -1/N sum_n log softmax(z_n / T)_(y_n),   0.05 <= T <= 20
+
+    The loss is convex in 1/T, so it has one minimum in log T, which golden-section search narrows down to 1e-7.
+
+    Shapes: scores z (N,C), logits or log-probabilities; labels y (N,). The state is all scores that were added.
+
+    >>> metric = Temperature()
+    >>> metric.update(torch.tensor([[2.0, 0.0], [2.0, 0.0], [2.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 0, 0, 1]))
+    >>> round(metric.compute().value, 3)  # three of four are right: softmax(2/T) = 3/4, T = 2 / log(3)
+    1.82
+    """
+
+    def _empty_state(self) -> dict[str, Tensor]:
+        return {"scores": torch.empty(0, 0), "labels": torch.empty(0, dtype=torch.int64)}
+
+    def update(self, scores: Tensor, labels: Tensor) -> None:
+        """Add a batch.
+
+        Args:
+            scores: Logits or log-probabilities (N,C).
+            labels: Class indices (N,).
+        """
+        self._check_shapes(scores, labels)
+        labels = labels.to(scores.device)
+        self._check_values(outside_classes(labels, scores))
+        self._append(scores.detach(), labels)
+
+    def merge(self, other: Temperature) -> Temperature:
+        """Add another metric's scores; returns self."""
+        theirs = other.state()
+        self._append(theirs["scores"], theirs["labels"])
+        self._add(invalid=theirs["invalid"])
+        return self
+
+    def _append(self, scores: Tensor, labels: Tensor) -> None:
+        known = [self._state["scores"]] if len(self._state["labels"]) else []
+        if known and known[0].shape[1] != scores.shape[1] and len(scores):
+            raise UserError(f"Temperature: scores of {scores.shape[1]} classes after {known[0].shape[1]}.")
+        if len(scores):
+            self._state["scores"] = torch.cat([*known, scores.to(self.device)])
+            self._state["labels"] = torch.cat([self._state["labels"], labels.to(self.device)])
+
+    def compute(self) -> TemperatureFit:
+        """The temperature, and the log losses without and with it.
+
+        Raises:
+            UserError: No predictions were added.
+        """
+        state = self._final_state()
+        return fit_temperature(state["scores"], state["labels"])
+
+
+def fit_temperature(scores: Tensor, labels: Tensor) -> TemperatureFit:
+    """The temperature for logits or log-probabilities (N,C) and class indices (N,): see `Temperature`.
+
+    >>> fit_temperature(torch.tensor([[4.0, 0.0]] * 4), torch.tensor([0, 0, 0, 1])).images
+    4
+    """
+    if len(labels) == 0:
+        raise UserError("A temperature is fitted on images with labels, and there are none.")
+    doubles = scores.double()
+
+    def loss(log_temperature: float) -> float:
+        return functional.cross_entropy(doubles / math.exp(log_temperature), labels).item()
+
+    best = _find_minimum(loss, math.log(LOWEST), math.log(HIGHEST))
+    return TemperatureFit(math.exp(best), len(labels), loss(0.0), loss(best))
+
+
+def apply_temperature(probabilities: Tensor, temperature: float) -> Tensor:
     """softmax(log p / T): the probabilities (N,C) that logits divided by T would have given.
 
     The order of the classes stays, so accuracy does too.
 
-    >>> tempered(torch.tensor([[0.9, 0.1]]), 2.0)  # 0.9 ** 0.5 : 0.1 ** 0.5 = 3 : 1
+    >>> apply_temperature(torch.tensor([[0.9, 0.1]]), 2.0)  # 0.9 ** 0.5 : 0.1 ** 0.5 = 3 : 1
     tensor([[0.7500, 0.2500]])
     """
-    return torch.softmax(log_of(probabilities) / temperature, dim=-1)
+    return torch.softmax(log_probabilities(probabilities) / temperature, dim=-1)
 
 
-def log_of(probabilities: Tensor) -> Tensor:
+def log_probabilities(probabilities: Tensor) -> Tensor:
     """Logarithms, of the smallest normal number where a probability has underflowed to 0."""
     return probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()
 
 
-def fit_temperature(log_probabilities: Tensor, labels: Tensor) -> Temperature:
-    """The temperature that minimizes the mean log loss of softmax(z / T), z being log probabilities or logits (N,C).
-
-    The loss is convex in 1/T, so it has one valley in log T, which golden-section search narrows down to 1e-7.
-    """
-    if len(labels) == 0:
-        raise UserError(
-            "A temperature is fitted on validation images, and there are none: train with --validation 0.1."
-        )
-    scores = log_probabilities.double()
-
-    def loss(log_temperature: float) -> float:
-        return functional.cross_entropy(scores / math.exp(log_temperature), labels).item()
-
-    best = _lowest_point(loss, math.log(LOWEST), math.log(HIGHEST))
-    return Temperature(math.exp(best), len(labels), loss(0.0), loss(best))
-
-
-def _lowest_point(loss: Callable[[float], float], low: float, high: float, width: float = 1e-7) -> float:
-    """Where a function with one valley is lowest, by golden section: each step keeps 0.618 of the interval."""
+def _find_minimum(loss: Callable[[float], float], low: float, high: float, width: float = 1e-7) -> float:
+    """Where a function with one minimum has it, by golden section: each step keeps 0.618 of the interval."""
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = loss(left), loss(right)
     while high - low > width:

@@ -11,6 +11,7 @@ from torch import nn
 
 from dign.core.errors import UserError, summarize_error
 from dign.data.names import hide_folder_path
+from dign.evaluation.results import Results
 from dign.methods.base import Method
 from dign.methods.factory import make_method, settings_of
 from dign.models import build
@@ -71,7 +72,7 @@ class HubModel(nn.Sequential, PyTorchModelHubMixin, library_name="dign"):
         return model.to(map_location).eval()
 
     def generate_model_card(
-        self, *, results: dict[str, Any] | None = None, license: str | None = None, **kwargs: Any
+        self, *, results: Results | None = None, license: str | None = None, **kwargs: Any
     ) -> ModelCard:
         text = card_text(
             {"model": self._hub_mixin_config, "method": self.method.title, "settings": self.settings}, results

@@ -6,23 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-
-def read_results(folder: Path) -> dict[str, Any] | None:
-    """The results file of a run folder, checked; None where the run was not evaluated."""
-    from dign.core.errors import UserError, quote_path
-    from dign.core.files import read_json
-    from dign.evaluation.results import BrokenResults, check_results
-
-    path = folder / "results.json"
-    if not path.is_file():
-        return None
-    try:
-        return check_results(read_json(path))
-    except (OSError, ValueError, BrokenResults) as error:
-        raise UserError(f"{path} is broken ({error}): run `dign evaluate {quote_path(folder)}` again.") from error
+from dign.core.text import clean_text
+from dign.evaluation.result_parts import PooledCalibration
+from dign.evaluation.results import RESULTS_FILE, Results
+from dign.metrics.aggregation import EXCLUDED, MCA_N_CORRUPTIONS
 
 
-def card_text(about: dict[str, Any], results: dict[str, Any] | None) -> str:
+def read_results(folder: Path) -> Results | None:
+    """The results of a run folder; None where the run was not evaluated."""
+    return Results.load(folder) if (folder / RESULTS_FILE).is_file() else None
+
+
+def card_text(about: dict[str, Any], results: Results | None) -> str:
     """Markdown for the card of a model described by `about` (its hub configuration, its method, its settings)."""
     config = about["model"]
     height, width = config["image_size"]
@@ -57,50 +52,50 @@ def card_text(about: dict[str, Any], results: dict[str, Any] | None) -> str:
     return "\n".join(lines)
 
 
-def _measured(results: dict[str, Any] | None) -> list[str]:
+def _measured(results: Results | None) -> list[str]:
     if results is None:
         return ["Not evaluated: `dign evaluate RUN` before `dign hub save RUN DIR` puts the table here."]
-    how, summary = results["evaluation"], results["summary"]
-    calibration = summary["calibration"]
-    rows = [("clean", calibration["clean"])]
-    noises = [name for name, entry in results["corruptions"].items() if entry["family"] == "noise"]
-    named = ", ".join(_plain(name.removesuffix("_noise")) for name in sorted(noises) if name != "gaussian_noise")
-    rows += [(f"noise ({named})", calibration["noise"])] if calibration.get("noise") else []
-    more, everything = _beyond_noise(results)
-    rows += [(everything, calibration["all"])] if more and calibration.get("all") else []
-    scaled = results.get("temperature") or {}
-    rows += [
-        (f"{name}, at temperature {scaled['value']:.2f}", scaled[key])
-        for key, name in (("clean", "clean"), ("noise", "noise"), ("all", everything))
-        if scaled.get(key) and (more or key != "all")
-    ]
-    table = _table(
-        ("images", "accuracy %", "ECE %", "RMSE %", "OE %"),
-        [(name, *(f"{part[key]:.2f}" for key in ("accuracy", "ece", "rmse", "oe"))) for name, part in rows],
-    )
-    corrupted = [
-        (_plain(name), *(f"{value['accuracy']:.1f}" for value in entry["severities"].values()))
-        for name, entry in results["corruptions"].items()
-    ]
-    facts = {key: _plain(how.get(key)) for key in ("split", "images", "profile", "seed", "time")}
+    how = results.evaluation
+    dign = (how.versions or {}).get("dign")
     lines = [
-        f"On the {facts['split']} split ({facts['images']} images), corruptions of profile {facts['profile']}, seed "
-        f"{facts['seed']}, pooled without gaussian_noise; measured {facts['time']} with dign "
-        f"{_plain((how.get('versions') or {}).get('dign'))}.",
+        f"On the {_plain(how.split)} split ({how.images} images), corruptions of profile {_plain(how.profile)}, seed "
+        f"{how.seed}, pooled without {EXCLUDED}; measured {_plain(how.time)} with dign {_plain(dign)}.",
         "",
-        *table,
+        *_score_table(results),
     ]
-    if corrupted:
-        severities = next(iter(results["corruptions"].values()))["severities"]
-        lines += ["", "Accuracy in percent by severity:", ""]
-        lines += _table(("corruption", *severities), corrupted)
+    severities = sorted({severity for each in results.corruptions.values() for severity in each.severities})
+    if severities:
+        rows = [
+            (_plain(name), *(_one_decimal(each.accuracies.get(severity)) for severity in severities))
+            for name, each in results.corruptions.items()
+        ]
+        lines += ["", "Accuracy in percent by severity:", "", *_table(("corruption", *map(str, severities)), rows)]
     return lines
 
 
-def _beyond_noise(results: dict[str, Any]) -> tuple[bool, str]:
-    """Whether there is more than noise, so that a pool of all corruptions is worth a row, and what to call that."""
-    families = [entry["family"] for name, entry in results["corruptions"].items() if name != "gaussian_noise"]
-    return any(family != "noise" for family in families), f"all {len(families)} corruptions"
+def _score_table(results: Results) -> list[str]:
+    noises = [name.removesuffix("_noise") for name in MCA_N_CORRUPTIONS if name in results.corruptions]
+    everything = f"all {len(results.counted)} corruptions"
+    rows = _score_rows(results, results.calibration, ("clean", f"noise ({', '.join(noises)})", everything))
+    if results.temperature:
+        at = f"at temperature {results.temperature.value:.2f}"
+        names = tuple(f"{name}, {at}" for name in ("clean", "noise", everything))
+        rows += _score_rows(results, results.temperature.calibration, names)
+    return _table(("images", "accuracy %", "ECE %", "RMSE %", "OE %"), rows)
+
+
+def _score_rows(results: Results, pooled: PooledCalibration, names: Sequence[str]) -> list[Sequence[str]]:
+    """A row for each pool that was measured; all corruptions only where these are more than noise."""
+    everything = pooled.all if results.goes_beyond_noise else None
+    return [
+        (name, *(f"{value:.2f}" for value in (part.accuracy, part.ece, part.rmse, part.oe)))
+        for name, part in zip(names, (pooled.clean, pooled.noise, everything), strict=True)
+        if part is not None
+    ]
+
+
+def _one_decimal(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
 
 
 def _settings(settings: dict[str, dict[str, Any]]) -> list[str]:
@@ -119,7 +114,5 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _plain(value: object) -> str:
-    """Text from a file as it may stand in Markdown: one line, no marks that would be read as such."""
-    from dign.evaluation.results import clean_text
-
+    """Text as one line of Markdown, with its special characters escaped."""
     return "".join(f"\\{char}" if char in "\\`*[]<>|#" else char for char in clean_text(value))

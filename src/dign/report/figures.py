@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dign.core.errors import UserError
 from dign.core.files import replace_file
 from dign.core.text import escape_mathtext
-from dign.metrics import Calibration
+from dign.evaluation.figures import RULE, SOFT, draw_reliability, strip_frame
 from dign.report.analysis.quantities import CALIBRATION, severity_accuracy
 from dign.report.analysis.story import ranking, rival_of
 from dign.report.analysis.study import Group, Study
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 MARKERS = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D", "cross": "X", "down": "v"}
-INK, SOFT, RULE = (THEME[name][0] for name in ("ink", "soft", "rule"))
+INK = THEME["ink"][0]
 
 
 def figure_style() -> AbstractContextManager[None]:
@@ -100,29 +100,3 @@ def draw_legend(axes: Axes) -> None:
 
 def _heights(line: Line2D) -> list[float]:
     return [float(height) for height in np.asarray(line.get_ydata())]
-
-
-def draw_reliability(axes: Axes, calibration: Calibration, color: str, title: str) -> None:
-    """Accuracy per confidence bin with the overconfidence above it; bins with few predictions are pale."""
-    bins = calibration.reliability()
-    width = 100 / calibration.bins
-    total = sum(bins["count"])
-    for index, (count, confidence, accuracy) in enumerate(zip(*bins.values(), strict=True)):
-        if count == 0:
-            continue
-        left, strength = index * width, 1.0 if count >= 0.005 * total else 0.3
-        bar: dict[str, Any] = {"width": 0.92 * width, "align": "edge", "color": color}
-        overconfidence = 100 * max(confidence - accuracy, 0.0)
-        axes.bar(left, 100 * accuracy, alpha=0.8 * strength, **bar)
-        axes.bar(left, overconfidence, bottom=100 * accuracy, alpha=0.22 * strength, **bar)
-    axes.plot([0, 100], [0, 100], color=SOFT, linestyle=(0, (3, 3)), linewidth=1)
-    axes.set(xlim=(0, 100), ylim=(0, 100), xticks=(0, 50, 100), yticks=(0, 50, 100), aspect="equal")
-    axes.set_xlabel("Confidence, %")
-    axes.set_ylabel("Accuracy, %")
-    axes.set_title(title, loc="left", fontsize=10.5)
-    strip_frame(axes)
-
-
-def strip_frame(axes: Axes) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(length=0)

@@ -1,67 +1,57 @@
-"""Run folders in, checked runs out; nothing in a file is trusted, and nothing broken is skipped silently."""
+"""Read run folders: files are untrusted, and nothing broken is skipped silently."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dign.core.errors import UserError, quote_path
+from dign.core.errors import UserError
 from dign.core.files import MAX_JSON_SIZE, parse_json, read_limited
-from dign.data.names import hide_folder_path
-from dign.evaluation.results import BrokenResults, check_results, clean_text
-from dign.metrics import Calibration
+from dign.core.text import clean_text
+from dign.evaluation.examples import EXAMPLES_FILE
+from dign.evaluation.results import RESULTS_FILE, Results
 from dign.runs.config import parse_toml
 
-RESULTS = "results.json"
-RUN_FILES = (RESULTS, "config.toml", "run.json", "metrics.jsonl")
+RUN_FILES = (RESULTS_FILE, "config.toml", "run.json", "metrics.jsonl")
 """A folder that holds one of these is a run."""
 MAX_DEPTH = 4
 
 
 @dataclass(frozen=True)
-class Corruption:
-    """One corruption's results: `severities` maps 1..5 to the counts of that condition."""
-
-    family: str
-    severities: dict[int, Calibration]
-
-    @cached_property
-    def accuracies(self) -> dict[int, float]:
-        """Accuracy in percent per severity."""
-        return {severity: condition.compute().accuracy for severity, condition in self.severities.items()}
-
-    @property
-    def accuracy(self) -> float:
-        """Mean accuracy over the severities, in percent."""
-        return sum(self.accuracies.values()) / len(self.accuracies)
-
-
-@dataclass(frozen=True)
 class Run:
-    """One run folder, read and checked."""
+    """One run folder, read and checked: its results, and what else is in the folder."""
 
     folder: Path
-    name: str
-    method: str
-    title: str
-    model: str
-    data: str
-    seed: int
-    parameters: int | None
-    evaluation: dict[str, Any]
-    clean: Calibration
-    corruptions: dict[str, Corruption]
-    summary: dict[str, Any]
-    temperature: dict[str, Any] | None = None
+    results: Results
     config: dict[str, Any] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
     metrics: list[dict[str, Any]] = field(default_factory=list)
     landscape: dict[str, Any] | None = None
     examples: dict[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.results.run.name
+
+    @property
+    def title(self) -> str:
+        return self.results.run.title
+
+    @property
+    def model(self) -> str:
+        return self.results.run.model
+
+    @property
+    def data(self) -> str:
+        return self.results.run.data
+
+    @property
+    def seed(self) -> int:
+        return self.results.run.seed
 
 
 def load_runs(paths: Iterable[Path | str]) -> tuple[list[Run], list[str]]:
@@ -101,32 +91,21 @@ def find_run_folders(path: Path) -> list[Path]:
         elif len(folder.relative_to(path).parts) >= MAX_DEPTH:
             children.clear()
     if not found:
-        raise UserError(f"The folder '{clean_text(path)}' holds no run: none of its folders has a {RESULTS}.")
+        raise UserError(f"The folder '{clean_text(path)}' holds no run: none of its folders has a {RESULTS_FILE}.")
     return found
 
 
 def load_run(folder: Path, notes: list[str] | None = None) -> Run:
     """Read one run folder; what is wrong with its optional files is added to `notes`."""
     notes = [] if notes is None else notes
-    results = _read_results(folder)
-    run = results["run"]
-    parameters = run.get("parameters")
     return Run(
         folder=folder,
-        **{key: clean_text(run[key]) for key in ("name", "method", "title", "model")},
-        data=hide_folder_path(clean_text(run["data"])),
-        seed=run["seed"],
-        parameters=parameters if isinstance(parameters, int) else None,
-        evaluation=results["evaluation"],
-        clean=Calibration.from_state(results["clean"]["bins"]),
-        corruptions={clean_text(name): _corruption(value) for name, value in results["corruptions"].items()},
-        summary=results["summary"],
-        temperature=results.get("temperature"),
+        results=Results.load(folder),
         config=flatten(_optional(folder / "config.toml", partial(parse_toml, what="it"), notes, {})),
         details=_optional(folder / "run.json", _object, notes, {}),
         metrics=_optional(folder / "metrics.jsonl", _json_lines, notes, []),
         landscape=_optional(folder / "landscape.json", _object, notes, None),
-        examples=_optional(folder / "examples.json", _object, notes, None),
+        examples=_optional(folder / EXAMPLES_FILE, _object, notes, None),
     )
 
 
@@ -141,24 +120,6 @@ def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _corruption(value: dict[str, Any]) -> Corruption:
-    conditions = sorted((int(key), condition) for key, condition in value["severities"].items())
-    return Corruption(clean_text(value["family"]), {key: Calibration.from_state(c["bins"]) for key, c in conditions})
-
-
-def _read_results(folder: Path) -> dict[str, Any]:
-    path = folder / RESULTS
-    name = clean_text(folder)
-    if not path.is_file():
-        raise UserError(f"The run folder '{name}' has no {RESULTS}: make it with `dign evaluate {quote_path(name)}`.")
-    try:
-        return check_results(parse_json(_read_text(path)))
-    except (BrokenResults, OSError, ValueError, RecursionError) as error:
-        reason = str(error) if isinstance(error, BrokenResults) else f"it cannot be read ({clean_text(error)})"
-        hint = f"make it again with `dign evaluate {quote_path(name)}`"
-        raise UserError(f"The {RESULTS} of run folder '{name}' is broken: {reason}; {hint}.") from error
-
-
 def _read_text(path: Path) -> str:
     return read_limited(path, MAX_JSON_SIZE).decode()
 
@@ -171,7 +132,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _json_lines(text: str) -> list[dict[str, Any]]:
-    """Every complete record; the last line may be half written by a run that still goes on."""
+    """Every complete record; the last line may be half written by a run that is still training."""
     lines = [line for line in text.splitlines() if line.strip()]
     records = []
     for number, line in enumerate(lines, start=1):

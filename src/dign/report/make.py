@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dign.core.errors import UserError
 from dign.core.files import write_text
-from dign.evaluation.results import clean_text
+from dign.core.text import clean_text
 from dign.report.analysis.claims import claims_table
 from dign.report.analysis.comparisons import comparison_table, difference_table
 from dign.report.analysis.paper import paper_comparison

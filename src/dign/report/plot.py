@@ -14,19 +14,13 @@ from typing import TYPE_CHECKING
 
 from dign.core.errors import UserError
 from dign.core.text import escape_mathtext
+from dign.evaluation.figures import RULE, draw_reliability, strip_frame
 from dign.metrics import Calibration
+from dign.metrics.aggregation import MCA_N_CORRUPTIONS
 from dign.report.analysis.quantities import corruption_title
-from dign.report.analysis.study import METHOD_ORDER, NOISES
+from dign.report.analysis.study import METHOD_ORDER
 from dign.report.analysis.tables import number
-from dign.report.figures import (
-    RULE,
-    draw_legend,
-    draw_line,
-    draw_reliability,
-    figure_style,
-    finish_severity_axes,
-    strip_frame,
-)
+from dign.report.figures import draw_legend, draw_line, figure_style, finish_severity_axes
 from dign.report.html.landscape_section import PANELS, read_curve
 from dign.report.load import Run, load_run
 from dign.report.palette import color_of
@@ -88,7 +82,7 @@ def accuracy_by_severity(runs: Runs, under: str = "noise") -> Figure:
         for (name, run), slot in zip(named.items(), _slots(named), strict=True):
             accuracies = _accuracies(run, under)
             severities |= set(accuracies)
-            points = [(0.0, run.clean.compute().accuracy), *sorted(accuracies.items())]
+            points = [(0.0, run.results.clean.accuracy), *sorted(accuracies.items())]
             draw_line(axes, points, slot, escape_mathtext(name))
         finish_severity_axes(axes, sorted(severities))
         axes.set_title(f"Accuracy, {_condition(under, None)}", loc="left", fontweight="bold", fontsize=11)
@@ -203,13 +197,10 @@ def _slots(named: Mapping[str, Run]) -> list[int]:
 
 def _corruptions(run: Run, under: str) -> list[str]:
     """The corruptions that a condition's name stands for, as far as the run was evaluated under them."""
-    wanted = {
-        "noise": NOISES,
-        "all": tuple(name for name in run.corruptions if name != "gaussian_noise"),
-    }.get(under, (under,))
-    found = [name for name in wanted if name in run.corruptions]
+    wanted = {"noise": MCA_N_CORRUPTIONS, "all": run.results.counted}.get(under, (under,))
+    found = [name for name in wanted if name in run.results.corruptions]
     if not found:
-        known = ", ".join(["clean", "noise", "all", *run.corruptions])
+        known = ", ".join(["clean", "noise", "all", *run.results.corruptions])
         raise UserError(f"{run.name} was not evaluated under '{under}': expected one of {known}")
     return found
 
@@ -218,7 +209,7 @@ def _accuracies(run: Run, under: str) -> dict[int, float]:
     """The mean accuracy over the corruptions at each severity."""
     columns: dict[int, list[float]] = {}
     for name in _corruptions(run, under):
-        for severity, accuracy in run.corruptions[name].accuracies.items():
+        for severity, accuracy in run.results.corruptions[name].accuracies.items():
             columns.setdefault(severity, []).append(accuracy)
     return {severity: sum(values) / len(values) for severity, values in columns.items()}
 
@@ -226,15 +217,15 @@ def _accuracies(run: Run, under: str) -> dict[int, float]:
 def _pooled(run: Run, under: str, severity: int | None) -> Calibration:
     """The counts of all predictions under a condition together."""
     if under == "clean":
-        return run.clean
-    total = Calibration(run.clean.bins)
-    parts = [run.corruptions[name].severities for name in _corruptions(run, under)]
+        return run.results.clean.calibration
+    total = Calibration(run.results.clean.calibration.bins)
+    parts = [run.results.corruptions[name].severities for name in _corruptions(run, under)]
     chosen = [counts for part in parts for level, counts in part.items() if severity in (None, level)]
     if not chosen:
         levels = ", ".join(map(str, sorted({level for part in parts for level in part})))
         raise UserError(f"invalid severity {severity}: {run.name} was evaluated at {levels}")
     for counts in chosen:
-        total.merge(counts)
+        total.merge(counts.calibration)
     return total
 
 

@@ -11,7 +11,7 @@ from dign.report.make import study_of
 
 def test_the_opening_says_who_is_best_with_the_numbers(demo_runs):
     study = study_of([demo_runs])
-    means = {group.label: group.runs[0].summary["mca_n"] for group in study.groups}
+    means = {group.label: group.runs[0].results.mca_n for group in study.groups}
     assert headline(study) == (
         f"DiGN keeps {means['DiGN']:.1f} % accuracy under noise; Standard keeps {means['Standard']:.1f} %."
     )

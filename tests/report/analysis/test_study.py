@@ -1,16 +1,13 @@
 """Grouping runs, statistics over seeds, and whether a difference is luck."""
 
 import json
-import math
 
 import numpy
 import pytest
-from scipy import stats
 
 from dign.core.errors import UserError
 from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MCA, MCA_N, corruption_accuracy, severity_error
-from dign.report.analysis.significance import compare, critical_value, holm, two_sided_p
-from dign.report.analysis.study import METHOD_ORDER, Statistic, make_study
+from dign.report.analysis.study import METHOD_ORDER, make_study
 from dign.report.load import load_run, load_runs
 
 
@@ -23,7 +20,7 @@ def test_runs_that_differ_in_seed_alone_are_one_group_in_the_order_of_the_paper(
 
 def test_a_statistic_is_the_mean_and_population_standard_deviation(grid_runs):
     group = make_study(*load_runs([grid_runs])).groups[0]
-    values = [run.summary["mca_n"] for run in group.runs]
+    values = [run.results.mca_n for run in group.runs]
     assert group.statistic(MCA_N).mean == pytest.approx(numpy.mean(values))
     assert group.statistic(MCA_N).std == pytest.approx(numpy.std(values))
 
@@ -99,7 +96,7 @@ def test_runs_of_different_code_are_warned_about(fake_run, tmp_path):
 def test_under_noise_alone_there_is_no_mean_over_all_corruptions(fake_run, tmp_path):
     noise, more = load_run(fake_run(tmp_path / "a")), load_run(fake_run(tmp_path / "b", families=("noise", "blur")))
     assert MCA.read(noise) is None and CALIBRATION["all", "rmse"].read(noise) is None
-    assert MCA.read(more) == more.summary["mca"]
+    assert MCA.read(more) == more.results.mca
 
 
 def test_pooled_counts_give_the_scores_that_the_results_file_states(fake_run, tmp_path):
@@ -109,8 +106,8 @@ def test_pooled_counts_give_the_scores_that_the_results_file_states(fake_run, tm
     assert pooled.ece == pytest.approx(CALIBRATION["noise", "ece"].read(run))
     assert pooled.accuracy == pytest.approx(MCA_N.read(run))
     everything = study.groups[0].pooled(study.counted).compute()
-    assert everything.rmse == pytest.approx(run.summary["calibration"]["all"]["rmse"])
-    assert severity_error(0, (), "").read(run) == pytest.approx(run.summary["calibration"]["clean"]["ece"])
+    assert everything.rmse == pytest.approx(run.results.calibration.all.rmse)
+    assert severity_error(0, (), "").read(run) == pytest.approx(run.results.calibration.clean.ece)
 
 
 def test_a_quantity_that_was_not_measured_is_none(fake_run, tmp_path):
@@ -120,54 +117,11 @@ def test_a_quantity_that_was_not_measured_is_none(fake_run, tmp_path):
     assert make_study([run]).groups[0].statistic(CLEAN_ACCURACY).count == 1
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 30])
-@pytest.mark.parametrize("t", [0.0, 0.3, -1.0, 2.0, 4.3, 31.0])
-def test_student_t_agrees_with_scipy(t, freedom):
-    assert two_sided_p(t, freedom) == pytest.approx(2 * stats.t.sf(abs(t), freedom), abs=1e-12)
-
-
-@pytest.mark.parametrize("freedom", [1, 2, 7])
-def test_critical_value_agrees_with_scipy(freedom):
-    assert critical_value(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-9)
-
-
-def test_compare_is_the_paired_t_test():
-    first, second = {0: 90.1, 1: 91.0, 2: 90.4, 3: 92.0}, {0: 88.0, 1: 90.5, 2: 89.0, 3: 90.1, 9: 10.0}
-    result = compare(Statistic(first), Statistic(second))
-    expected = stats.ttest_rel([first[s] for s in range(4)], [second[s] for s in range(4)])
-    assert result.seeds == 4 and result.p == pytest.approx(expected.pvalue)
-    interval = expected.confidence_interval()
-    assert result.mean - result.half_width == pytest.approx(interval.low)
-
-
-def test_two_seeds_are_too_few_and_equal_results_are_no_difference():
-    few = compare(Statistic({0: 1.0, 1: 2.0}), Statistic({0: 0.0, 1: 0.0}))
-    assert few.p is None and few.verdict == "too few seeds" and few.mean == 1.5
-    same = Statistic({0: 1.0, 1: 2.0, 2: 3.0})
-    assert compare(same, same).p == 1.0
-    shifted = Statistic({seed: value + 1 for seed, value in same.by_seed.items()})
-    assert compare(shifted, same).p == 0.0
-
-
-def test_holm_by_hand():
-    # sorted: .01*3, .02*2, .04*1, and never smaller than the one before
-    assert holm([0.04, None, 0.01, 0.02]) == pytest.approx([0.04, None, 0.03, 0.04], nan_ok=True)
-    assert holm([0.9, 0.8]) == [1.0, 1.0] and holm([]) == []
-    assert math.isclose(holm([0.03])[0], 0.03)
-
-
 def test_a_folder_is_one_data_set_however_it_was_spelled(fake_run, tmp_path):
     for seed, data in enumerate(("folder:photos", "folder:photos/", "folder:./photos", "folder:/home/me/photos")):
         fake_run(tmp_path / str(seed), "DiGN", seed, data=data)
     study = make_study(*load_runs([tmp_path]))
     assert study.data == "folder:photos" and [len(group.runs) for group in study.groups] == [4]
-
-
-def test_with_few_seeds_in_common_the_difference_is_over_those():
-    few = compare(Statistic({0: 90.0, 1: 80.0, 2: 70.0}), Statistic({0: 91.0}))
-    assert (few.mean, few.seeds, few.p) == (-1.0, 1, None)
-    none = compare(Statistic({0: 90.0, 1: 80.0}), Statistic({2: 80.0}))
-    assert (none.mean, none.seeds, none.p) == (5.0, 0, None)
 
 
 def test_a_run_whose_settings_nobody_knows_stands_beside_those_that_differ(fake_run, tmp_path):

@@ -8,9 +8,9 @@ from dign.report.load import load_run
 
 def test_a_reliability_diagram_has_a_bar_per_filled_bin_with_its_numbers(fake_run, tmp_path):
     run = load_run(fake_run(tmp_path / "a"))
-    bins = run.clean.reliability()
+    bins = run.results.clean.calibration.reliability()
     filled = [i for i, count in enumerate(bins["count"]) if count]
-    drawn = reliability_diagram("title", run.clean, 8)
+    drawn = reliability_diagram("title", run.results.clean.calibration, 8)
     assert drawn.count("data-tip") == len(filled)
     assert f"Accuracy\t{100 * bins['accuracy'][15]:.1f} %" in drawn
 

@@ -29,7 +29,7 @@ def test_a_heat_map_has_the_measured_accuracies_and_a_gap_where_none_was_measure
     run = study.groups[1].runs[0]
     rows = dict(dign.rows)
     assert [cell.text for cell in rows["Shot Noise"]] == [
-        f"{accuracy:.0f}" for accuracy in run.corruptions["shot_noise"].accuracies.values()
+        f"{accuracy:.0f}" for accuracy in run.results.corruptions["shot_noise"].accuracies.values()
     ]
     assert rows["Glass Blur"] == [None] * 5 and None not in dict(standard.rows)["Glass Blur"]
 

@@ -122,7 +122,7 @@ class LocalEngine:
             stream.close()
         self._children.remove(child)
         try:
-            return Outcome(**json.loads(answer))
+            return Outcome.from_json(json.loads(answer))
         except (ValueError, TypeError):
             pass
         if again and child.tries <= self.retries:

@@ -18,7 +18,7 @@ PATIENCE = 60.0
 def perform_remotely(job: dict[str, Any]) -> dict[str, Any]:
     """What a Ray worker executes; plain dictionaries, so that versions of this package may differ a little."""
     reuse_memory()
-    return asdict(perform(Job(**job)))
+    return perform(Job(**job)).to_json()
 
 
 class RayEngine:
@@ -77,7 +77,7 @@ class RayEngine:
     def _outcome(self, task: Any) -> Outcome:
         errors = self.ray.exceptions
         try:
-            return Outcome(**self.ray.get(task))
+            return Outcome.from_json(self.ray.get(task))
         except (errors.TaskCancelledError, KeyboardInterrupt):
             return Outcome(INTERRUPTED)
         except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError):

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from dign.corruptions.settings import SEVERITIES
+from dign.corruptions import FAMILIES, SEVERITIES
 from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MCA, MCA_N, Quantity, corruption_accuracy
 from dign.report.analysis.study import Group, Study
 from dign.report.analysis.tables import Cell, Column, Row, Section, Table, number, signed, statistic_cell
@@ -22,8 +22,7 @@ TITLES = {
     "Standard": "standard", "AT": "at", "TRADES": "trades", "RSE": "rse", "DeepAugment": "deepaugment",
     "AugMix": "augmix", "AugMax": "augmax", "DiGN w/o CR": "dign_wo_cr", "DiGN": "dign", "DiGN+AugMix": "dign_augmix",
 }  # fmt: skip
-NOISES = ("gaussian_noise", "impulse_noise", "shot_noise", "speckle_noise")
-COMPARED = (CLEAN_ACCURACY, MCA_N, MCA, *map(corruption_accuracy, NOISES), *CALIBRATION.values())
+COMPARED = (CLEAN_ACCURACY, MCA_N, MCA, *map(corruption_accuracy, sorted(FAMILIES["noise"])), *CALIBRATION.values())
 
 
 @cache
@@ -84,7 +83,7 @@ def _rows(study: Study, group: Group) -> tuple[Row, ...]:
 
 def _comparable(quantity: Quantity, study: Study) -> bool:
     """The paper measured test images, at all five severities; a mean over corruptions has to be over as many as its."""
-    if any(run.evaluation.get("split") != "test" for run in study.runs):
+    if any(run.results.evaluation.split != "test" for run in study.runs):
         return False
     if not quantity.key.startswith("clean_") and tuple(study.severities) != SEVERITIES:
         return False
@@ -98,7 +97,7 @@ def _comparable(quantity: Quantity, study: Study) -> bool:
 
 def _conditions(study: Study) -> str:
     """The paper used the published benchmark files, 150 epochs, and chose checkpoints on the test set."""
-    fly = any(run.evaluation.get("benchmark") is None for run in study.runs)
+    fly = any(run.results.evaluation.benchmark is None for run in study.runs)
     epochs = sorted({run.config["epochs"] for run in study.runs if isinstance(run.config.get("epochs"), int)})
     text = (
         "The paper trained for 150 epochs, tested on the published corrupted files and chose checkpoints on test data."

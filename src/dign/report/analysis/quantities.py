@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from dign.evaluation.result_parts import PooledCalibration
 from dign.metrics import Calibration
 from dign.report.load import Run
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number that every run has, or has not (`read` gives None)."""
+    """A number that a run has; `read` gives None where it does not."""
 
     key: str
     label: str
@@ -26,47 +27,43 @@ class Quantity:
         return {True: "↑", False: "↓", None: ""}[self.higher_is_better]
 
 
-def _summary(key: str) -> Callable[[Run], float | None]:
-    return lambda run: run.summary.get(key) if key != "mca" or goes_beyond_noise(run) else None
-
-
 def _pooled(where: str, score: str) -> Callable[[Run], float | None]:
+    return lambda run: _score(run, run.results.calibration, where, score)
+
+
+def _scaled(where: str, score: str) -> Callable[[Run], float | None]:
     def read(run: Run) -> float | None:
-        scores = run.summary["calibration"].get(where)
-        return scores.get(score) if scores and (where != "all" or goes_beyond_noise(run)) else None
+        temperature = run.results.temperature
+        return _score(run, temperature.calibration, where, score) if temperature else None
 
     return read
 
 
-def _tempered(where: str, score: str) -> Callable[[Run], float | None]:
-    def read(run: Run) -> float | None:
-        scores = (run.temperature or {}).get(where)
-        return scores.get(score) if scores and (where != "all" or goes_beyond_noise(run)) else None
-
-    return read
-
-
-def goes_beyond_noise(run: Run) -> bool:
-    """Whether a mean over "all corruptions" is about more than noise; under noise alone it is mCA-N by another name."""
-    return any(corruption.family != "noise" for corruption in run.corruptions.values())
+def _score(run: Run, pooled: PooledCalibration, where: str, score: str) -> float | None:
+    scores = getattr(pooled, where)
+    return getattr(scores, score) if scores and (where != "all" or run.results.goes_beyond_noise) else None
 
 
 CLEAN_ACCURACY = Quantity(
-    "clean_accuracy", "Clean acc.", "Accuracy on the clean test images, in percent.", True, _summary("clean_accuracy")
+    "clean_accuracy",
+    "Clean acc.",
+    "Accuracy on the clean test images, in percent.",
+    True,
+    lambda run: run.results.clean.accuracy,
 )
 MCA_N = Quantity(
     "mca_n",
     "mCA-N",
     "Mean accuracy over impulse, shot and speckle noise (as far as measured) and their severities, in percent.",
     True,
-    _summary("mca_n"),
+    lambda run: run.results.mca_n,
 )
 MCA = Quantity(
     "mca",
     "mCA",
     "Mean accuracy over all corruptions that were measured but Gaussian noise, and their severities, in percent.",
     True,
-    _summary("mca"),
+    lambda run: run.results.mca if run.results.goes_beyond_noise else None,
 )
 
 _SCORES = {
@@ -93,15 +90,15 @@ TEMPERATURE = Quantity(
     "T",
     "Temperature fitted on the validation images: above 1 the model was too sure of itself.",
     None,
-    lambda run: run.temperature["value"] if run.temperature else None,
+    lambda run: run.results.temperature.value if run.results.temperature else None,
 )
-TEMPERED: dict[tuple[str, str], Quantity] = {
+SCALED: dict[tuple[str, str], Quantity] = {
     (place, score): Quantity(
         f"{plain.key}_tempered",
         f"{plain.label} at T",
         f"{plain.help[:-1]}, with the fitted temperature.",
         plain.higher_is_better,
-        _tempered(place, score),
+        _scaled(place, score),
     )
     for (place, score), plain in CALIBRATION.items()
 }
@@ -120,7 +117,7 @@ def corruption_title(name: str) -> str:
 
 def corruption_accuracy(name: str) -> Quantity:
     def read(run: Run) -> float | None:
-        corruption = run.corruptions.get(name)
+        corruption = run.results.corruptions.get(name)
         return corruption.accuracy if corruption else None
 
     title = corruption_title(name)
@@ -132,8 +129,9 @@ def severity_accuracy(severity: int, names: tuple[str, ...], label: str) -> Quan
 
     def read(run: Run) -> float | None:
         if severity == 0:
-            return run.summary["clean_accuracy"]
-        found = [run.corruptions[name].accuracies.get(severity) for name in names if name in run.corruptions]
+            return run.results.clean.accuracy
+        corruptions = run.results.corruptions
+        found = [corruptions[name].accuracies.get(severity) for name in names if name in corruptions]
         present = [accuracy for accuracy in found if accuracy is not None]
         return sum(present) / len(present) if present else None
 
@@ -146,14 +144,15 @@ def severity_error(severity: int, names: tuple[str, ...], label: str) -> Quantit
 
     def read(run: Run) -> float | None:
         if severity == 0:
-            return run.clean.compute().ece
-        found = [run.corruptions[name].severities.get(severity) for name in names if name in run.corruptions]
-        present = [condition for condition in found if condition is not None]
+            return run.results.clean.ece
+        corruptions = run.results.corruptions
+        found = [corruptions[name].severities.get(severity) for name in names if name in corruptions]
+        present = [condition.calibration for condition in found if condition is not None]
         if not present:
             return None
-        pooled = Calibration(run.clean.bins)
-        for condition in present:
-            pooled.merge(condition)
+        pooled = Calibration(present[0].bins)
+        for calibration in present:
+            pooled.merge(calibration)
         return pooled.compute().ece
 
     text = "clean" if severity == 0 else f"severity {severity}"

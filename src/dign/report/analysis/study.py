@@ -11,8 +11,9 @@ from functools import cache
 from typing import Any
 
 from dign.core.errors import UserError
-from dign.evaluation.results import clean_text
+from dign.core.text import clean_text
 from dign.metrics import Calibration
+from dign.metrics.aggregation import MCA_N_CORRUPTIONS, counts_in_mca
 from dign.report.analysis.quantities import Quantity
 from dign.report.load import Run
 from dign.runs.config import RunConfig
@@ -30,8 +31,6 @@ METHOD_ORDER = (
     "DiGN+AugMix",
 )
 FAMILY_ORDER = ("noise", "blur", "weather", "digital")
-NOISES = ("impulse_noise", "shot_noise", "speckle_noise")
-"""The corruptions of mCA-N: Gaussian noise is left out, for some methods train on it."""
 NOT_SETTINGS = {
     "seed", "out", "name", "label", "preset", "device", "compile", "channels_last", "winograd", "checkpoint_seconds",
     "track", "data",
@@ -95,10 +94,11 @@ class Group:
     def pooled(self, names: Iterable[str] | None) -> Calibration | None:
         """The counts of all seeds together: of the clean images (None), or of the corruptions `names`."""
         if names is None:
-            parts = [run.clean for run in self.runs]
+            parts = [run.results.clean.calibration for run in self.runs]
         else:
-            wanted = [run.corruptions[name] for run in self.runs for name in names if name in run.corruptions]
-            parts = [condition for corruption in wanted for condition in corruption.severities.values()]
+            chosen = list(names)
+            found = [run.results.corruptions.get(name) for run in self.runs for name in chosen]
+            parts = [each.calibration for corruption in found if corruption for each in corruption.severities.values()]
         if not parts:
             return None
         total = Calibration(parts[0].bins)
@@ -129,22 +129,23 @@ class Study:
     @property
     def corruptions(self) -> dict[str, str]:
         """Corruption to family, in the order of families, of all runs together."""
-        found = {name: corruption.family for run in self.runs for name, corruption in run.corruptions.items()}
+        found = {name: corruption.family for run in self.runs for name, corruption in run.results.corruptions.items()}
         families = [*FAMILY_ORDER, *sorted(set(found.values()) - set(FAMILY_ORDER))]
         return dict(sorted(found.items(), key=lambda item: families.index(item[1])))
 
     @property
     def noises(self) -> tuple[str, ...]:
-        return tuple(name for name in NOISES if name in self.corruptions)
+        """The corruptions of mCA-N that were measured."""
+        return tuple(name for name in MCA_N_CORRUPTIONS if name in self.corruptions)
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """The corruptions of mCA: all but Gaussian noise."""
-        return tuple(name for name in self.corruptions if name != "gaussian_noise")
+        """The corruptions of mCA that were measured."""
+        return tuple(name for name in self.corruptions if counts_in_mca(name))
 
     @property
     def severities(self) -> list[int]:
-        return sorted({s for run in self.runs for c in run.corruptions.values() for s in c.severities})
+        return sorted({s for run in self.runs for c in run.results.corruptions.values() for s in c.severities})
 
 
 def make_study(runs: Sequence[Run], warnings: Iterable[str] = ()) -> Study:
@@ -154,7 +155,7 @@ def make_study(runs: Sequence[Run], warnings: Iterable[str] = ()) -> Study:
         raise SeveralDataSets(
             f"these runs are of different data sets ({', '.join(datasets)}), which cannot share a table: choose one"
         )
-    if len({run.clean.bins for run in runs}) > 1:
+    if len({run.results.clean.calibration.bins for run in runs}) > 1:
         raise UserError("These runs were evaluated with different numbers of calibration bins: evaluate them alike.")
     notes = [*warnings, *_evaluation_differences(runs)]
     groups = [group for same in _by_model_and_method(runs) for group in _split_variants(same, notes)]
@@ -255,14 +256,15 @@ def _default(key: str) -> Any:
 def _evaluation_differences(runs: Sequence[Run]) -> list[str]:
     notes = []
     for key in ("split", "images", "image_size", "profile", "seed", "benchmark", "frost"):
-        values = sorted({clean_text(run.evaluation.get(key)) for run in runs})
+        values = sorted({clean_text(getattr(run.results.evaluation, key)) for run in runs})
         if len(values) > 1:
             notes.append(f"The runs were evaluated with different '{key}' ({', '.join(values)}): compare with care.")
     commits = {clean_text(run.details["commit"]) for run in runs if run.details.get("commit")}
     if len(commits) > 1:
         notes.append(f"The runs were trained by {len(commits)} different states of the code (see Runs).")
-    corruptions = {tuple(sorted(run.corruptions)) for run in runs}
-    conditions = {tuple((name, *run.corruptions[name].severities) for name in sorted(run.corruptions)) for run in runs}
+    measured = [dict(sorted(run.results.corruptions.items())) for run in runs]
+    corruptions = {tuple(each) for each in measured}
+    conditions = {tuple((name, *corruption.severities) for name, corruption in each.items()) for each in measured}
     if len(conditions) > 1:
         what = "under different corruptions" if len(corruptions) > 1 else "at different severities"
         notes.append(f"The runs were evaluated {what}: their means are not comparable.")

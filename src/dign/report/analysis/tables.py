@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from dign.metrics.aggregation import EXCLUDED
 from dign.report.analysis.quantities import (
     CALIBRATION,
     CLEAN_ACCURACY,
     MCA,
     MCA_N,
+    SCALED,
     TEMPERATURE,
-    TEMPERED,
     Quantity,
     corruption_accuracy,
     noise_text,
@@ -166,7 +167,7 @@ def temperature_table(study: Study) -> Table | None:
     if not measured(study, [TEMPERATURE]):
         return None
     keys = [(place, score) for place in ("clean", "noise", "all") for score in ("ece", "rmse")]
-    quantities = [TEMPERATURE, *(quantity for key in keys for quantity in (CALIBRATION[key], TEMPERED[key]))]
+    quantities = [TEMPERATURE, *(quantity for key in keys for quantity in (CALIBRATION[key], SCALED[key]))]
     caption = "One temperature per run, fitted on the clean validation images; accuracies stay as they are. " + SPREAD
     return by_quantity(study, quantities, study.models, "temperature", "After temperature scaling", caption)
 
@@ -188,7 +189,7 @@ def severity_table(study: Study) -> Table:
 
 def paper_tables(study: Study) -> list[Table]:
     """Tables 1, 2 and 3 in the layout of the paper, with our numbers; the third needs more corruptions than noise."""
-    noises = [name for name in ("gaussian_noise", *study.noises) if name in study.corruptions]
+    noises = [name for name in (EXCLUDED, *study.noises) if name in study.corruptions]
     first = [CLEAN_ACCURACY, MCA_N, *map(corruption_accuracy, noises)]
     scores = ("rmse", "ece", "oe", "sharpness")
     second = [CALIBRATION[place, score] for place in ("clean", "noise") for score in scores]

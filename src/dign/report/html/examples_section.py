@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dign.evaluation.results import clean_text
+from dign.core.text import clean_text
 from dign.report.analysis.quantities import corruption_title
 from dign.report.analysis.study import Group, Study
 from dign.report.html.result_sections import ModelPart, per_model
@@ -125,7 +125,7 @@ def pick_instructive(pictures: Sequence[Picture], count: int) -> list[Picture]:
 
 def _source(run: Run, example: dict[str, Any]) -> tuple[str, ...]:
     """What tells images of the same number apart: other splits and benchmarks count other images."""
-    return (*(clean_text(run.evaluation.get(key)) for key in ("split", "benchmark")), example["label"])
+    return (*(clean_text(getattr(run.results.evaluation, key)) for key in ("split", "benchmark")), example["label"])
 
 
 def example_images(run: Run) -> list[dict[str, Any]]:

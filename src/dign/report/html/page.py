@@ -139,8 +139,8 @@ def _paper(study: Study) -> Markup | None:
 
 
 def _about(study: Study) -> list[str]:
-    images = study.runs[0].evaluation.get("images")
-    measured = [f"{images} test images"] if isinstance(images, int) else []
+    images = study.runs[0].results.evaluation.images
+    measured = [] if images is None else [f"{images} test images"]
     counts = [_plural(len(study.groups), "method"), _plural(len(study.runs), "run")]
     return [study.data, ", ".join(study.models), *measured, *counts]
 
@@ -159,8 +159,7 @@ def _provenance(study: Study) -> str:
     versions = sorted({
         f"{name} {version}"
         for run in study.runs
-        if isinstance(run.evaluation.get("versions"), dict)
-        for name, version in run.evaluation["versions"].items()
+        for name, version in (run.results.evaluation.versions or {}).items()
     })  # fmt: skip
     return f"Made by dign report from {_plural(len(study.runs), 'results file')} ({', '.join(versions)})."
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from dign.evaluation.results import clean_text, is_number
+from dign.core.text import clean_text
+from dign.evaluation.json_values import is_number
 from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA_N
 from dign.report.analysis.study import Group, Study
 from dign.report.analysis.tables import Cell, Column, Row, Section, Table
@@ -118,8 +119,8 @@ def _run_row(run: Run, group: Group) -> Row:
     for quantity in (CLEAN_ACCURACY, MCA_N):
         value = quantity.read(run)
         numbers.append(Cell() if value is None else Cell(f"{value:.1f}", value))
-    cells = (Cell(run.model), Cell(str(run.seed), float(run.seed)), *numbers, whole(run.parameters),
-             whole(run.evaluation.get("images")), Cell(run.name))  # fmt: skip
+    cells = (Cell(run.model), Cell(str(run.seed), float(run.seed)), *numbers, whole(run.results.run.parameters),
+             whole(run.results.evaluation.images), Cell(run.name))  # fmt: skip
     return Row(group.label, cells, group.slot)
 
 
@@ -139,7 +140,7 @@ def run_details(study: Study) -> list[RunDetails]:
 
 def _run_details(run: Run, group: Group) -> RunDetails:
     about = {key: value for key, value in run.details.items() if key != "folder"}  # a page is shared, a disk is not
-    parts = [("Configuration", run.config), ("Evaluation", run.evaluation), ("Run", about)]
+    parts = [("Configuration", run.config), ("Evaluation", run.results.evaluation.to_json()), ("Run", about)]
     lists = [(title, _settings(values)) for title, values in parts if values]
     return RunDetails(f"{group.label}, {run.model}, seed {run.seed}", run.name, group.slot, lists)
 

@@ -1,0 +1,116 @@
+"""What a results file says about the model and about how it was measured, as dataclasses with checked readers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from dign.core.text import clean_text
+from dign.data.names import hide_folder_path
+from dign.evaluation.json_values import as_object, fail, is_count, is_number, is_whole
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What was evaluated.
+
+    Attributes:
+        name: The run's folder, or a label.
+        method: Key of the training method, "external" for a model that dign did not train.
+        title: Name for tables.
+        model: Architecture, or where the model came from.
+        data: Data set.
+        seed: Seed of the training.
+        parameters: Number of trainable parameters; None where unknown.
+    """
+
+    name: str
+    method: str
+    title: str
+    model: str
+    data: str
+    seed: int = 0
+    parameters: int | None = None
+
+    @classmethod
+    def from_json(cls, value: Any) -> RunInfo:
+        run = as_object(value, "run")
+        texts = {}
+        for key in ("name", "method", "title", "model", "data"):
+            texts[key] = clean_text(run[key]) if isinstance(run.get(key), str) else ""
+            if not texts[key]:
+                fail(f"run.{key} is missing or not a text")
+        if not is_count(run.get("seed")):
+            fail("run.seed is missing or not a whole number")
+        texts["data"] = hide_folder_path(texts["data"])
+        parameters = run.get("parameters")
+        return cls(**texts, seed=run["seed"], parameters=parameters if is_count(parameters) else None)
+
+
+@dataclass(frozen=True)
+class EvaluationInfo:
+    """On what, how, where, when and by which code was measured; None where a file does not say.
+
+    Attributes:
+        split: Which images were measured.
+        images: How many.
+        image_size: Height and width.
+        profile: Severity table of the corruptions.
+        seed: Seed of the corruptions.
+        benchmark: Folder of a stored benchmark; None where corruptions were made on the fly.
+        frost: "photographs" or "procedural", where frost was among the corruptions.
+        bins: Number of calibration bins.
+        device: "cpu" or the name of a GPU.
+        commit: Commit of the code.
+        time: When, in ISO 8601.
+        seconds: How long it took.
+        versions: Package to version.
+    """
+
+    split: str | None = None
+    images: int | None = None
+    image_size: tuple[int, int] | None = None
+    profile: str | None = None
+    seed: int | None = None
+    benchmark: str | None = None
+    frost: str | None = None
+    bins: int | None = None
+    device: str | None = None
+    commit: str | None = None
+    time: str | None = None
+    seconds: float | None = None
+    versions: dict[str, str] | None = None
+
+    @classmethod
+    def from_json(cls, value: Any) -> EvaluationInfo:
+        """Unknown keys are ignored, missing ones are None."""
+        given = as_object(value, "evaluation")
+        found: dict[str, Any] = {}
+        for key in (spec.name for spec in fields(cls) if given.get(spec.name) is not None):
+            found[key] = cls._read_entry(key, given[key])
+            if found[key] is None:
+                fail(f"evaluation.{key} is not what it should be")
+        return cls(**found)
+
+    def to_json(self) -> dict[str, Any]:
+        value = {**asdict(self), "image_size": list(self.image_size) if self.image_size else None}
+        if self.device is None:  # older files do not say
+            del value["device"]
+        return value
+
+    @staticmethod
+    def _read_entry(key: str, value: Any) -> Any:
+        """The entry, or None where it has the wrong type."""
+        if key in ("images", "bins"):
+            return value if is_count(value) else None
+        if key == "seed":
+            return value if is_whole(value) else None
+        if key == "seconds":
+            return value if is_number(value) else None
+        if key == "image_size":
+            sound = isinstance(value, list) and len(value) == 2 and all(map(is_count, value)) and all(value)
+            return tuple(value) if sound else None
+        if key == "versions":
+            sound = isinstance(value, dict)
+            return {clean_text(name): clean_text(version) for name, version in value.items()} if sound else None
+        return clean_text(value) if isinstance(value, str) else None

@@ -1,0 +1,227 @@
+"""The measured parts of a results file as dataclasses, each with its checked reader and its writer.
+
+Results files may be untrusted: `from_json` takes nothing for granted, and cleans every text that may be shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from typing import Any
+
+from dign.core.text import clean_text
+from dign.evaluation.json_values import as_object, fail, is_count, is_number, is_percentage
+from dign.metrics import Calibration, CalibrationScores
+
+SCORES = tuple(spec.name for spec in fields(CalibrationScores))
+BINS = ("counts", "correct", "deviation", "square")
+
+
+@dataclass(frozen=True)
+class ConditionResult(CalibrationScores):
+    """The scores of one condition (`accuracy`, `ece`, ...), and the sums they follow from, for pooling and
+    reliability diagrams.
+    """
+
+    calibration: Calibration
+
+    @classmethod
+    def of(cls, calibration: Calibration) -> ConditionResult:
+        """The scores of what was counted."""
+        return cls(**asdict(calibration.compute()), calibration=calibration)
+
+    @classmethod
+    def from_json(cls, value: Any, where: str) -> ConditionResult:
+        condition = as_object(value, where)
+        scores = read_scores(condition, where)
+        bins = as_object(condition.get("bins"), f"{where}: bins")
+        columns = [bins.get(key) for key in BINS]
+        if not all(isinstance(column, list) for column in columns) or len({len(column) for column in columns}) != 1:  # type: ignore[arg-type]
+            fail(f"{where}: its bins are not four lists of one length")
+        counts, correct, deviation, square = (list(column or []) for column in columns)
+        if not all(map(is_count, counts + correct)) or not all(map(is_number, deviation + square)):
+            fail(f"{where}: its bins hold something that is not a number")
+        total = sum(counts)
+        if not 0 < total < 2**63 or any(right > count for right, count in zip(correct, counts, strict=True)):
+            fail(f"{where}: its bins do not add up")
+        if abs(scores.accuracy - 100 * sum(correct) / total) > 1e-3:
+            fail(f"{where}: its accuracy does not follow from its bins")
+        return cls(**{**asdict(scores), "count": total}, calibration=Calibration.from_state(bins))
+
+    def to_json(self) -> dict[str, Any]:
+        state = self.calibration.state()
+        return {**scores_to_json(self), "bins": {key: state[key].tolist() for key in BINS}}
+
+
+@dataclass(frozen=True)
+class CorruptionResult:
+    """One corruption: its family, and its conditions by severity, 1 to 5."""
+
+    family: str
+    severities: dict[int, ConditionResult]
+
+    @cached_property
+    def accuracies(self) -> dict[int, float]:
+        """Accuracy in percent by severity."""
+        return {severity: condition.accuracy for severity, condition in self.severities.items()}
+
+    @property
+    def accuracy(self) -> float:
+        """Mean accuracy over the severities, in percent."""
+        return sum(self.accuracies.values()) / len(self.accuracies)
+
+    @classmethod
+    def from_json(cls, value: Any, where: str, bins: int) -> CorruptionResult:
+        corruption = as_object(value, where)
+        if not isinstance(corruption.get("family"), str):
+            fail(f"{where}.family is missing")
+        given = as_object(corruption.get("severities"), f"{where}.severities")
+        if not given:
+            fail(f"{where} has no severities")
+        severities = {}
+        for severity, condition in sorted(given.items()):
+            if severity not in {"1", "2", "3", "4", "5"}:
+                fail(f"{where} has a severity {clean_text(severity)!r}, which is not one of 1 to 5")
+            severities[int(severity)] = ConditionResult.from_json(condition, f"{where}, severity {severity}")
+            if severities[int(severity)].calibration.bins != bins:
+                fail(f"{where}, severity {severity}, has another number of bins than clean")
+        return cls(clean_text(corruption["family"]), severities)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "family": self.family,
+            "severities": {str(severity): condition.to_json() for severity, condition in self.severities.items()},
+        }
+
+
+@dataclass(frozen=True)
+class PooledCalibration:
+    """Scores of predictions pooled over conditions before binning; Gaussian noise is left out.
+
+    Attributes:
+        clean: The clean images.
+        noise: Under the noises of mCA-N; None where none was measured.
+        all: Under the corruptions of mCA; None where none was measured.
+    """
+
+    clean: CalibrationScores
+    noise: CalibrationScores | None = None
+    all: CalibrationScores | None = None
+
+    @classmethod
+    def from_json(cls, value: Any, where: str) -> PooledCalibration:
+        given = as_object(value, where)
+        parts = {}
+        for key in ("clean", "noise", "all"):
+            if given.get(key) is not None:
+                parts[key] = read_scores(as_object(given[key], f"{where}.{key}"), f"{where}.{key}")
+        if "clean" not in parts:
+            fail(f"{where}.clean is missing")
+        return cls(**parts)
+
+    def to_json(self) -> dict[str, Any]:
+        parts = {"clean": self.clean, "noise": self.noise, "all": self.all}
+        return {key: scores_to_json(part) if part else None for key, part in parts.items()}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Means over conditions, in percent.
+
+    Attributes:
+        clean_accuracy: Accuracy on the clean images.
+        mca: Mean accuracy over corruptions and severities without Gaussian noise; None where there are none.
+        mca_n: The same over impulse, shot and speckle noise.
+        families: The same by family.
+        calibration: Calibration, pooled.
+    """
+
+    clean_accuracy: float
+    mca: float | None
+    mca_n: float | None
+    families: dict[str, float]
+    calibration: PooledCalibration
+
+    @property
+    def goes_beyond_noise(self) -> bool:
+        """Whether mCA is about more than noise; under noise alone it is mCA-N by another name."""
+        return any(family != "noise" for family in self.families)
+
+    @classmethod
+    def from_json(cls, value: Any) -> Summary:
+        given = as_object(value, "summary")
+        means = {}
+        for key in ("clean_accuracy", "mca", "mca_n"):
+            means[key] = given.get(key)
+            if means[key] is not None and not is_percentage(means[key]):
+                fail(f"summary.{key} is not a percentage")
+        if means["clean_accuracy"] is None:
+            fail("summary.clean_accuracy is missing")
+        families = as_object(given.get("families", {}), "summary.families")
+        if not all(value is None or is_percentage(value) for value in families.values()):
+            fail("summary.families holds something that is not a percentage")
+        return cls(
+            **means,  # type: ignore[arg-type]
+            families={clean_text(family): mean for family, mean in families.items() if mean is not None},
+            calibration=PooledCalibration.from_json(given.get("calibration"), "summary.calibration"),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        means = {"clean_accuracy": self.clean_accuracy, "mca": self.mca, "mca_n": self.mca_n}
+        return {**means, "families": dict(self.families), "calibration": self.calibration.to_json()}
+
+
+@dataclass(frozen=True)
+class TemperatureResult:
+    """A fitted temperature, and the pooled scores at it.
+
+    Attributes:
+        value: The temperature.
+        calibration: The scores of `Summary.calibration` at this temperature.
+        split: Split that it was fitted on.
+        images: Number of images that it was fitted on.
+        nll: Their mean log loss, "before" and "after".
+    """
+
+    value: float
+    calibration: PooledCalibration
+    split: str | None = None
+    images: int | None = None
+    nll: dict[str, float] | None = None
+
+    @classmethod
+    def from_json(cls, value: Any) -> TemperatureResult:
+        given = as_object(value, "temperature")
+        if not (is_number(given.get("value")) and given["value"] > 0):
+            fail("temperature.value is not a positive number")
+        split, images, nll = (given.get(key) for key in ("split", "images", "nll"))
+        if nll is not None and not (isinstance(nll, dict) and all(map(is_number, nll.values()))):
+            fail("temperature.nll is not two numbers")
+        return cls(
+            value=given["value"],
+            calibration=PooledCalibration.from_json(given, "temperature"),
+            split=clean_text(split) if isinstance(split, str) else None,
+            images=images if is_count(images) else None,
+            nll={clean_text(key): number for key, number in nll.items()} if nll else None,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        fitted = {"split": self.split, "images": self.images, "nll": self.nll}
+        known = {key: value for key, value in fitted.items() if value is not None}
+        return {"value": self.value, **self.calibration.to_json(), **known}
+
+
+def read_scores(given: dict[str, Any], where: str) -> CalibrationScores:
+    """The scores in a condition or a pool."""
+    for key in ("accuracy", "ece", "rmse", "oe"):
+        if not is_number(given.get(key)) or not -1e-9 <= given[key] <= 100 + 1e-9:
+            fail(f"{where}: {key} is not a percentage")
+    if given.get("sharpness") is not None and not is_number(given["sharpness"]):
+        fail(f"{where}: sharpness is neither a number nor null")
+    if not is_count(given.get("count", 0)):
+        fail(f"{where}: count is not a whole number")
+    return CalibrationScores(**{"count": 0, "sharpness": None} | {key: given[key] for key in SCORES if key in given})
+
+
+def scores_to_json(scores: CalibrationScores) -> dict[str, Any]:
+    return {key: getattr(scores, key) for key in SCORES}

@@ -1,0 +1,60 @@
+"""Results as a table of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dign.metrics import CalibrationScores
+
+if TYPE_CHECKING:
+    from dign.evaluation.results import Results
+
+
+def format_table(results: Results) -> str:
+    """Scores pooled over conditions, then accuracy by corruption and severity."""
+    run, images = results.run, results.evaluation.images
+    lines = [f"{run.title} ({run.model}) on {run.data}" + (f", {images} images" if images else ""), ""]
+    lines += _align([("%", "accuracy", "ECE", "RMSE", "OE"), *_score_rows(results)])
+    severities = sorted({severity for each in results.corruptions.values() for severity in each.severities})
+    if severities:
+        rows = [
+            (name, *(_number(result.accuracies.get(severity)) for severity in severities), _number(result.accuracy))
+            for name, result in results.corruptions.items()
+        ]
+        lines += ["", *_align([("accuracy % at severity", *map(str, severities), "mean"), *rows])]
+    return "\n".join(lines)
+
+
+def _score_rows(results: Results) -> list[tuple[str, ...]]:
+    pooled, scaled = results.calibration, results.temperature
+    rows = [_row("clean", pooled.clean, results.clean.accuracy)]
+    if pooled.noise:
+        rows.append(_row("noise (accuracy: mCA-N)", pooled.noise, results.mca_n))
+    if pooled.all and results.goes_beyond_noise:
+        rows.append(_row("all corruptions (accuracy: mCA)", pooled.all, results.mca))
+    if scaled:
+        at = f"at temperature {scaled.value:.2f}"
+        rows.append(_row(f"clean {at}", scaled.calibration.clean, results.clean.accuracy))
+        if scaled.calibration.noise:
+            rows.append(_row(f"noise {at}", scaled.calibration.noise, results.mca_n))
+    return rows
+
+
+def _row(name: str, scores: CalibrationScores, accuracy: float | None) -> tuple[str, ...]:
+    return (name, *map(_number, (accuracy, scores.ece, scores.rmse, scores.oe)))
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _align(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The first column to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        )
+        for row in rows
+    ]

@@ -1,0 +1,214 @@
+"""Evaluate a model as its method predicts, on a split of a data set: finished runs, hub folders, foreign models."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dign.core.errors import UserError
+from dign.core.files import write_json
+from dign.core.freezing import freeze_temporarily
+from dign.core.image_rng import make_placed_generator
+from dign.core.pixels import to_float
+from dign.corruptions import corrupt
+from dign.corruptions.benchmark.read import Benchmark, Condition
+from dign.data.dataset import DataSet, Split
+from dign.data.names import hide_folder_path
+from dign.evaluation.conditions import Conditions
+from dign.evaluation.examples import EXAMPLES_FILE, example_predictions
+from dign.evaluation.info import count_predictions, describe_evaluation
+from dign.evaluation.measure import Predictor, measure, plan_work, split_batches
+from dign.evaluation.result_info import RunInfo
+from dign.evaluation.result_parts import TemperatureResult
+from dign.evaluation.results import RESULTS_FILE, Results
+from dign.evaluation.summarize import CLEAN, make_results, pool_calibration
+from dign.metrics import Temperature, TemperatureFit
+from dign.metrics.temperature import log_probabilities
+from dign.models import count_parameters
+from dign.models.winograd import use_winograd
+from dign.parallel.devices import pick_device
+from dign.parallel.team import SINGLE_PROCESS, Team
+from dign.runs.folder import Run
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is evaluated: a model, how it predicts, and what results say about it."""
+
+    model: nn.Module
+    predict: Callable[[nn.Module, Tensor, torch.Generator], Tensor]
+    about: RunInfo
+
+
+def evaluate_run(
+    run: Run,
+    conditions: Conditions | Benchmark | None = None,
+    *,
+    split: str = "test",
+    device: str = "auto",
+    batch_size: int = 500,
+    temperature: bool = False,
+    team: Team = SINGLE_PROCESS,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Results:
+    """Evaluate a finished run as its method predicts; writes `results.json` and `examples.json` into its folder.
+
+    Args:
+        run: An open run folder, from `dign.runs.load_run`.
+        conditions: Which corruptions at which severities, or an open benchmark; by default all at severities 1 to 5.
+        split: "test", "validation" or "train".
+        device: "auto", "cpu", "cuda", ...
+        batch_size: Images predicted at once; changes speed and memory, not results.
+        temperature: Also fit a temperature on the validation split, and give the scores at it.
+        team: Processes that share the work.
+        progress: Called with the number of predictions done and of all predictions.
+
+    Returns:
+        The results that were written.
+
+    Raises:
+        UserError: The run has not finished, its folder cannot be written to, or its data has changed.
+    """
+    with team.all_or_none():
+        if team.is_rank_zero and not os.access(run.path, os.W_OK):
+            raise UserError(f"No permission to write results into {run.path}: copy the run to where you may write.")
+        method, model, data = run.method(), run.model(), run.data()
+    if run.config.winograd:
+        use_winograd(model)
+    about = RunInfo(
+        name=run.path.resolve().name,
+        method=method.key,
+        title=method.title,
+        model=run.config.model,
+        data=hide_folder_path(run.config.data),
+        seed=run.config.seed,
+        parameters=count_parameters(run.untrained_model()),
+    )
+    results, examples = evaluate_subject(
+        Subject(model, method.predict, about),
+        data,
+        conditions,
+        split=split,
+        device=device,
+        batch_size=batch_size,
+        temperature=temperature,
+        team=team,
+        progress=progress,
+    )
+    with team.all_or_none():
+        if team.is_rank_zero:
+            write_json(run.path / EXAMPLES_FILE, examples)
+            results.save(run.path / RESULTS_FILE)
+    return results
+
+
+def evaluate_subject(
+    subject: Subject,
+    data: DataSet,
+    conditions: Conditions | Benchmark | None = None,
+    *,
+    split: str = "test",
+    device: str = "auto",
+    batch_size: int = 500,
+    temperature: bool = False,
+    team: Team = SINGLE_PROCESS,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[Results, dict[str, Any]]:
+    """Results, and a few images with predictions for the report to show (made by the first process of a team only).
+
+    Args: as of `evaluate_run`.
+    """
+    conditions = Conditions() if conditions is None else conditions
+    started = time.monotonic()
+    images: Split = getattr(data, split)
+    _check_splits(data, split, temperature)
+    target = team.device or pick_device(device)
+    model: nn.Module = subject.model.to(target, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    predict = partial(subject.predict, model)
+    total = count_predictions(conditions, len(images)) or 0
+    with freeze_temporarily(model):
+        fit = fit_split_temperature(predict, data.validation, target, batch_size, team) if temperature else None
+        counts, *scaled = measure(
+            predict,
+            plan_work(split_batches(images, batch_size), conditions, batch_size, target),
+            seed=conditions.seed or 0,
+            device=target,
+            temperature=fit.value if fit else None,
+            team=team,
+            progress=lambda done: progress(min(done, total), total),
+        )
+        shown = _shown_conditions(conditions, images) if team.is_rank_zero else ()
+        examples = example_predictions(predict, shown, data.classes, device=target)
+    info = describe_evaluation(split, counts[CLEAN], data.image_size, conditions, target, started)
+    fitted = _describe_fit(fit, scaled[0]) if fit else None
+    return make_results(counts, subject.about, info, data.classes, fitted), examples
+
+
+def _check_splits(data: DataSet, split: str, temperature: bool) -> None:
+    if len(getattr(data, split)) == 0:
+        raise UserError(f"The {split} split of {data.name} has no images to evaluate: choose another split.")
+    if temperature and split == "validation":
+        raise UserError("The temperature is fitted on the validation split: evaluate another split, or fit none.")
+    if temperature and len(data.validation) == 0:
+        raise UserError(
+            "A temperature is fitted on validation images, and there are none: train with a validation share of 0.1, "
+            "or fit none."
+        )
+
+
+def _describe_fit(fit: TemperatureFit, scaled: Any) -> TemperatureResult:
+    nll = {"before": fit.nll_before, "after": fit.nll_after}
+    return TemperatureResult(fit.value, pool_calibration(scaled), "validation", fit.images, nll)
+
+
+def _shown_conditions(conditions: Conditions | Benchmark, split: Split) -> Iterator[Condition]:
+    """The conditions to give examples of: clean, and every corruption at the middle one of its severities."""
+    yield Condition("clean", 0, split.images, split.labels)
+    middle = sorted(conditions.severities)[len(conditions.severities) // 2]
+    if isinstance(conditions, Benchmark):
+        yield from (condition for condition in conditions if condition.severity == middle)
+        return
+    for name in conditions.corruptions:
+        yield Condition(name, middle, _Corrupted(split.images, name, middle, conditions), split.labels)
+
+
+@dataclass(frozen=True)
+class _Corrupted:
+    """Images of a split under one corruption, made when a slice of them is asked for."""
+
+    images: Tensor
+    corruption: str
+    severity: int
+    conditions: Conditions
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, part: slice) -> Tensor:
+        first = part.indices(len(self))[0]
+        profile, seed = self.conditions.profile, self.conditions.seed
+        return corrupt(self.images[part], self.corruption, self.severity, profile=profile, seed=seed, first=first)
+
+
+@torch.no_grad()
+def fit_split_temperature(
+    predict: Predictor, split: Split, device: torch.device, batch_size: int, team: Team = SINGLE_PROCESS
+) -> TemperatureFit:
+    """The temperature for the predictions on a split, clean."""
+    found: dict[int, Tensor] = {}
+    for first in range(team.rank * batch_size, len(split), team.world_size * batch_size):
+        images = to_float(split.images[first : first + batch_size].to(device))
+        probabilities = predict(images, make_placed_generator(0, "temperature", first, device))
+        found[first] = log_probabilities(probabilities).cpu()
+    gathered = {first: scores for part in team.gather(found) for first, scores in part.items()}
+    metric = Temperature()
+    for first in sorted(gathered):
+        metric.update(gathered[first], split.labels[first : first + batch_size])
+    return metric.compute()

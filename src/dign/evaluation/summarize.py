@@ -1,0 +1,82 @@
+"""From the counts of every condition to results: scores, means and pools."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dign.corruptions import FAMILIES, family_of
+from dign.evaluation.result_info import EvaluationInfo, RunInfo
+from dign.evaluation.result_parts import (
+    ConditionResult,
+    CorruptionResult,
+    PooledCalibration,
+    Summary,
+    TemperatureResult,
+)
+from dign.evaluation.results import Results
+from dign.metrics import Calibration, mean_corruption_accuracy, noise_corruption_accuracy
+from dign.metrics.aggregation import MCA_N_CORRUPTIONS, pool
+
+Counts = dict[tuple[str, int], Calibration]
+"""Calibration by corruption and severity; the clean images have severity 0."""
+CLEAN = ("clean", 0)
+
+
+def make_results(
+    counts: Counts,
+    run: RunInfo,
+    evaluation: EvaluationInfo,
+    classes: Sequence[str],
+    temperature: TemperatureResult | None = None,
+) -> Results:
+    """Results from the counts of the clean images and of every corruption."""
+    clean, corrupted = separate_clean(counts)
+    return Results(
+        run,
+        evaluation,
+        tuple(classes),
+        ConditionResult.of(clean),
+        tabulate(corrupted),
+        summarize(counts),
+        temperature,
+    )
+
+
+def separate_clean(counts: Counts) -> tuple[Calibration, Counts]:
+    return counts[CLEAN], {condition: part for condition, part in counts.items() if condition != CLEAN}
+
+
+def tabulate(corrupted: Counts) -> dict[str, CorruptionResult]:
+    """The scores of every corruption at every severity."""
+    conditions: dict[str, dict[int, ConditionResult]] = {}
+    for (name, severity), calibration in corrupted.items():
+        conditions.setdefault(name, {})[severity] = ConditionResult.of(calibration)
+    return {name: CorruptionResult(family_of(name), severities) for name, severities in conditions.items()}
+
+
+def summarize(counts: Counts) -> Summary:
+    """Mean accuracies and pooled calibration."""
+    clean, corrupted = separate_clean(counts)
+    accuracies = {name: result.accuracies for name, result in tabulate(corrupted).items()}
+    return Summary(
+        clean_accuracy=clean.compute().accuracy,
+        mca=mean_corruption_accuracy(accuracies),
+        mca_n=noise_corruption_accuracy(accuracies),
+        families={
+            family: mean
+            for family, names in FAMILIES.items()
+            if (mean := mean_corruption_accuracy(accuracies, names)) is not None
+        },
+        calibration=pool_calibration(counts),
+    )
+
+
+def pool_calibration(counts: Counts) -> PooledCalibration:
+    """Scores of the clean images, of noise, and of all corruptions."""
+    clean, corrupted = separate_clean(counts)
+    noise, everything = pool(corrupted, MCA_N_CORRUPTIONS), pool(corrupted)
+    return PooledCalibration(
+        clean=clean.compute(),
+        noise=noise.compute() if noise else None,
+        all=everything.compute() if everything else None,
+    )

@@ -1,0 +1,127 @@
+"""What all metrics have in common: a state of a few tensors, to which batches are added."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, Self, TypeVar
+
+import torch
+from torch import Tensor
+
+from dign.core.errors import UserError
+
+Value = TypeVar("Value")
+
+
+class Metric(ABC, Generic[Value]):
+    """A metric of predictions, gathered batch by batch.
+
+    `update` never waits for the device: the batch is reduced where it is and added to a state of fixed size. So that
+    the state is there as well, move the metric once with `to(device)`; a metric on the CPU takes batches of any
+    device, but then waits for each of them. Values that are not valid (labels outside the classes, for example) are
+    refused at once on the CPU; on other devices they are counted, and `compute` raises the error.
+
+    States of several processes are gathered as plain tensors (`state`), restored with `from_state` and added with
+    `merge`.
+    """
+
+    PROBLEMS: tuple[str, ...] = ("labels must be class indices 0..C-1 for scores of shape (N,C).",)
+    """What can be wrong with the values of a batch, each as an error message."""
+
+    def __init__(self) -> None:
+        self.device = torch.device("cpu")
+        self.reset()
+
+    @abstractmethod
+    def update(self, scores: Tensor, labels: Tensor) -> None:
+        """Add a batch: scores (N,C) and class indices (N,)."""
+
+    @abstractmethod
+    def compute(self) -> Value:
+        """The metric over everything that was added."""
+
+    @abstractmethod
+    def _empty_state(self) -> dict[str, Tensor]: ...
+
+    def reset(self) -> None:
+        """Forget everything that was added."""
+        invalid = torch.zeros(len(self.PROBLEMS), dtype=torch.int64)
+        self._state = {
+            name: value.to(self.device) for name, value in (self._empty_state() | {"invalid": invalid}).items()
+        }
+
+    def merge(self, other: Self) -> Self:
+        """Add another metric's state, as if its batches had been added here; returns self."""
+        theirs = other.state()
+        if any(theirs[name].shape != value.shape for name, value in self._state.items()):
+            raise UserError(f"Cannot merge a {type(self).__name__} with a state of another shape.")
+        self._state = {name: value + theirs[name].to(self.device) for name, value in self._state.items()}
+        return self
+
+    def to(self, device: torch.device | str) -> Self:
+        """Move the state to a device; returns self."""
+        self.device = torch.device(device)
+        self._state = {name: value.to(self.device) for name, value in self._state.items()}
+        return self
+
+    def state(self) -> dict[str, Tensor]:
+        """The state as plain tensors, to be stored or gathered; `from_state` restores it exactly."""
+        return {name: value.clone() for name, value in self._state.items()}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Tensor | Sequence[float]]) -> Self:
+        """A metric on the CPU with a state that `state` gave, as tensors or lists of numbers."""
+        metric = cls()
+        metric._restore(state)
+        return metric
+
+    def _restore(self, state: Mapping[str, Tensor | Sequence[float]]) -> None:
+        for name, empty in self._state.items():
+            value = state.get(name, empty)
+            self._state[name] = (
+                value.cpu().clone() if isinstance(value, Tensor) else torch.tensor(value, dtype=empty.dtype)
+            )
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        mine, theirs = self._state, other._state
+        return all(torch.equal(value.cpu(), theirs[name].cpu()) for name, value in mine.items())
+
+    __hash__ = None  # type: ignore[assignment]  # it changes with every update
+
+    def _add(self, **batch: Tensor) -> None:
+        for name, value in batch.items():
+            self._state[name] = self._state[name] + value.to(self.device)
+
+    def _check_shapes(self, scores: Tensor, labels: Tensor) -> None:
+        if scores.dim() != 2 or labels.shape != scores.shape[:1]:
+            raise UserError(
+                f"{type(self).__name__} takes scores (N,C) and labels (N,), "
+                f"not {tuple(scores.shape)} and {tuple(labels.shape)}."
+            )
+
+    def _check_values(self, *wrong: Tensor) -> None:
+        """One boolean tensor for each of `PROBLEMS`: raise on the CPU, count elsewhere."""
+        counts = torch.stack([each.sum() for each in wrong])
+        if counts.device.type == "cpu":
+            self._refuse(counts)
+        else:
+            self._add(invalid=counts)
+
+    def _refuse(self, invalid: Tensor) -> None:
+        for problem, count in zip(self.PROBLEMS, invalid.tolist(), strict=True):
+            if count:
+                raise UserError(f"{type(self).__name__}: {problem}")
+
+    def _final_state(self) -> dict[str, Tensor]:
+        """The state on the CPU, once it is known to be valid and not empty."""
+        state: dict[str, Any] = {name: value.cpu() for name, value in self._state.items()}
+        self._refuse(state["invalid"])
+        return state
+
+
+def outside_classes(labels: Tensor, scores: Tensor) -> Tensor:
+    """Which labels (N,) are not among the classes of scores (N,C)."""
+    return (labels < 0) | (labels >= scores.shape[1])

@@ -1,0 +1,57 @@
+"""`dign evaluate`: its options, and what it prints."""
+
+import pytest
+
+from dign.cli import main
+from dign.cli.evaluate import summary_line
+from dign.evaluation.result_info import EvaluationInfo, RunInfo
+from dign.evaluation.result_parts import TemperatureResult
+from dign.evaluation.summarize import CLEAN, make_results, pool_calibration
+from dign.metrics import Calibration
+
+
+def command(*args):
+    with pytest.raises(SystemExit) as stop:
+        main(["evaluate", *map(str, args)])
+    return stop.value.code
+
+
+def results_of(*conditions, temperature=None):
+    """Ten predictions under each condition, all at a confidence of 0.5, as many right as the condition says."""
+
+    def count(right):
+        return Calibration.from_state({"counts": [10], "correct": [right], "deviation": [0.0], "square": [0.0]})
+
+    counts = {CLEAN: count(9)} | {(name, severity): count(right) for name, severity, right in conditions}
+    scaled = TemperatureResult(temperature, pool_calibration(counts), images=5) if temperature else None
+    return make_results(counts, RunInfo("a", "dign", "DiGN", "tinynet", "digits"), EvaluationInfo(), "ab", scaled)
+
+
+def test_the_command_says_what_goes_with_what(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for args, sentence in (
+        ([], "Say what to evaluate"),
+        (["runs/a", "--model", "a:b"], "Say what to evaluate"),
+        (["--model", "a:b"], "name them with --data"),
+        (["runs/a", "--data", "digits"], "--data belongs to --model"),
+    ):
+        assert command(*args) == 2
+        assert sentence in capsys.readouterr().err
+
+
+def test_the_line_says_what_was_measured_and_no_more():
+    assert summary_line("a", results_of()) == "a: accuracy 90.0 % clean; calibration error 40.0 % clean (ECE)"
+    assert summary_line("a", results_of(("shot_noise", 1, 6))) == (
+        "a: accuracy 90.0 % clean, 60.0 % under noise (mCA-N); calibration error 10.0 % under noise (ECE-N)"
+    )
+    assert summary_line("a", results_of(("fog", 1, 7), temperature=1.5)) == (
+        "a: accuracy 90.0 % clean, 70.0 % under one corruption (mCA); calibration error 40.0 % clean (ECE), "
+        "40.0 % at temperature 1.50 (fitted on 5 images)"
+    )
+    assert "50.0 % under 2 corruptions (mCA)" in summary_line("a", results_of(("fog", 1, 7), ("snow", 1, 3)))
+
+
+def test_gaussian_noise_is_told_where_no_mean_counts_it():
+    alone = results_of(("gaussian_noise", 1, 8), ("gaussian_noise", 3, 6))
+    assert "70.0 % under gaussian_noise" in summary_line("a", alone)
+    assert "gaussian" not in summary_line("a", results_of(("gaussian_noise", 1, 8), ("fog", 1, 6)))

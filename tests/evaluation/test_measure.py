@@ -1,0 +1,71 @@
+"""Work is counted the same to the last bit, however it is shared."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Barrier
+
+import pytest
+import torch
+
+from dign.corruptions import corrupt
+from dign.evaluation.conditions import Conditions
+from dign.evaluation.measure import measure, plan_work, split_batches
+from dign.evaluation.summarize import CLEAN
+from dign.methods import RSE
+from dign.parallel.team import Team
+
+CONDITIONS = Conditions(corruptions=("fog", "shot_noise"), severities=(1, 4), seed=3)
+
+
+def work(split, size=32):
+    return plan_work(split_batches(split, size), CONDITIONS, size, "cpu")
+
+
+def test_every_batch_comes_clean_and_under_every_condition(split):
+    parts = list(work(split))
+    assert [(part.condition, part.first, len(part.labels)) for part in parts] == [
+        (condition, first, count)
+        for first, count in ((0, 32), (32, 32), (64, 26))
+        for condition in (CLEAN, *CONDITIONS.pairs)
+    ]
+    whole = corrupt(split.images, "shot_noise", 4, seed=3)
+    assert torch.equal(parts[9].make_images(), whole[32:64]), "an image's noise does not depend on its batch"
+    assert torch.equal(parts[10].make_images(), split.images[64:])
+
+
+@dataclass(frozen=True)
+class Threads(Team):
+    """A team of threads."""
+
+    values: list = field(default_factory=list)
+    barrier: Barrier = None
+
+    def gather(self, value):
+        self.values[self.rank] = value
+        self.barrier.wait(timeout=60)
+        found = list(self.values)
+        self.barrier.wait(timeout=60)
+        return found
+
+
+@pytest.mark.parametrize("temperature", [None, 2.0])
+def test_several_processes_count_what_one_does(model, split, temperature):
+    predict = partial(RSE(sigma=0.3, ensemble=2).predict, model)
+    alone = measure(predict, work(split), temperature=temperature)
+    assert len(alone) == (1 if temperature is None else 2)
+    values, barrier = [None] * 3, Barrier(3)
+
+    def count(rank):
+        team = Threads(rank, 3, values=values, barrier=barrier)
+        return measure(predict, work(split), temperature=temperature, team=team)
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(count, range(3))) == [alone] * 3
+
+
+def test_a_temperature_leaves_what_is_right_as_it_is(model, split):
+    plain, scaled = measure(lambda x, g: torch.softmax(model(x), 1), work(split), temperature=0.3)
+    for condition, counts in plain.items():
+        assert counts.compute().accuracy == scaled[condition].compute().accuracy
+        assert counts.compute().ece != scaled[condition].compute().ece

@@ -1,0 +1,70 @@
+"""Results files: written and read back exactly, and untrusted."""
+
+import builtins
+import json
+from pathlib import Path
+
+import pytest
+
+from dign.core.errors import UserError
+from dign.evaluation.results import Results
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_scores_by_hand(results):
+    assert results.clean.accuracy == 90 and results.clean.ece == pytest.approx(15)
+    assert results.mca_n == 60 and results.mca == 65, "gaussian_noise is left out"
+    assert results.calibration.noise.count == 10 and results.calibration.all.count == 20
+    assert results.corruptions["fog"].severities[3].accuracy == 70
+    assert results.summary.families == {"noise": 60, "weather": 70}
+    assert results.counted == ("shot_noise", "fog") and results.goes_beyond_noise
+
+
+def test_a_file_is_read_back_as_it_was(results, tmp_path):
+    file = results.save(tmp_path / "mine.json")
+    assert Results.load(file) == results
+    assert Results.load(file).to_json() == results.to_json() == json.loads(file.read_text())
+    assert Results.load(results.save(tmp_path / "folder").parent) == results
+
+
+FILES = sorted(
+    path
+    for path in ROOT.glob("results/**/*.json")
+    if path.name not in ("landscape.json", "sensitivity.json", "run.json") and path.parent.name != "reliability"
+)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_every_published_file_is_read_and_written_as_it_stands(path):
+    assert Results.load(path).to_json() == json.loads(path.read_text())
+
+
+def test_a_frame_has_a_row_for_each_condition(results):
+    frame = pytest.importorskip("pandas") and results.to_frame()
+    assert list(frame.corruption) == ["clean", "gaussian_noise", "shot_noise", "fog"]
+    assert frame.set_index("corruption").loc["fog", ["family", "severity", "accuracy"]].tolist() == ["weather", 3, 70]
+
+
+def test_without_pandas_one_sentence_says_how_to_get_it(results, monkeypatch):
+    original = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name.partition(".")[0] == "pandas":
+            raise ImportError(name)
+        return original(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(UserError, match="pip install pandas"):
+        results.to_frame()
+
+
+def test_what_is_missing_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"has no results\.json: make it with `dign evaluate"):
+        Results.load(tmp_path)
+    with pytest.raises(UserError, match="There is no results file"):
+        Results.load(tmp_path / "nothing.json")
+    (tmp_path / "results.json").write_text("{")
+    for path in (tmp_path, tmp_path / "results.json"):
+        with pytest.raises(UserError, match="is broken: it cannot be read"):
+            Results.load(path)

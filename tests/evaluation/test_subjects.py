@@ -1,0 +1,65 @@
+"""Runs are evaluated as their method predicts, and batches do not matter."""
+
+import json
+from functools import partial
+
+import pytest
+import torch
+
+from dign.core.errors import UserError
+from dign.corruptions import write_benchmark
+from dign.evaluation.conditions import Conditions, benchmark_for
+from dign.evaluation.evaluate import evaluate
+from dign.evaluation.results import Results
+from dign.evaluation.subjects import evaluate_run, fit_split_temperature
+from dign.methods import RSE
+
+
+def test_a_run_is_evaluated_with_its_own_way_to_predict(run, noise):
+    """RSE averages ten noisy predictions: its clean result differs from the bare model's, and repeats itself."""
+    results = evaluate_run(run, noise, device="cpu")
+    assert Results.load(run.path) == results
+    assert json.loads((run.path / "results.json").read_text()) == results.to_json()
+    assert results.run.method == "rse" and results.evaluation.images == len(run.data().test)
+    bare = evaluate(run.model(), run.data().test, noise)
+    assert bare.clean.calibration != results.clean.calibration
+    again = evaluate_run(run, noise, device="cpu")
+    assert again.clean == results.clean and again.corruptions == results.corruptions
+
+
+def test_a_benchmark_folder_gives_the_results_of_corruptions_made_on_the_fly(run, tmp_path):
+    test = run.data().test
+    how = {"classes": run.classes, "names": ("fog", "shot_noise"), "severities": (1, 5), "profile": "imagenet"}
+    write_benchmark(test.images, test.labels, tmp_path / "digits-c", **how)
+    benchmark = benchmark_for(run.data(), tmp_path / "digits-c", (), (1, 5))
+    fly = Conditions(corruptions=("shot_noise", "fog"), severities=(1, 5), profile="imagenet")
+    stored, made = evaluate_run(run, benchmark, device="cpu"), evaluate_run(run, fly, device="cpu")
+    assert stored.corruptions == made.corruptions and stored.summary == made.summary
+    assert stored.evaluation.benchmark == "digits-c" and made.evaluation.benchmark is None
+
+
+def test_a_temperature_is_fitted_on_validation_and_shown_beside_the_rest(run, noise):
+    plain = evaluate_run(run, noise, device="cpu")
+    results = evaluate_run(run, noise, device="cpu", temperature=True)
+    assert plain.temperature is None and results.summary == plain.summary, "the uncalibrated figures stay"
+    scaled = results.temperature
+    assert scaled.split == "validation" and scaled.images == len(run.data().validation)
+    assert scaled.nll["after"] <= scaled.nll["before"]
+    for part in ("clean", "noise", "all"):
+        before, after = getattr(plain.calibration, part), getattr(scaled.calibration, part)
+        assert after.accuracy == before.accuracy and after.ece != before.ece
+    with pytest.raises(UserError, match="evaluate another split"):
+        evaluate_run(run, noise, device="cpu", temperature=True, split="validation")
+
+
+def test_the_batch_size_does_not_matter_to_the_temperature_of_a_method_that_draws_noise(model, split):
+    predict, device = partial(RSE(sigma=0.3).predict, model), torch.device("cpu")
+    whole, pieces = (fit_split_temperature(predict, split, device, size) for size in (90, 7))
+    assert whole.value == pytest.approx(pieces.value, rel=1e-4)
+
+
+def test_a_run_that_cannot_be_written_to_is_refused_before_it_is_measured(run, noise, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    monkeypatch.setattr("dign.evaluation.subjects.evaluate_subject", lambda *a, **k: pytest.fail("it was measured"))
+    with pytest.raises(UserError, match="No permission to write results"):
+        evaluate_run(run, noise, device="cpu")

@@ -1,0 +1,85 @@
+"""What every metric can do: reset, merge, move, be gathered, and count without waiting for its device."""
+
+import pickle
+
+import pytest
+import torch
+
+from dign.core.errors import UserError
+from dign.metrics import Accuracy, Calibration, Temperature
+
+METRICS = [Accuracy, Calibration, Temperature]
+
+
+def batch(seed):
+    generator = torch.Generator().manual_seed(seed)
+    probabilities = torch.softmax(torch.randn(20, 4, generator=generator), 1)
+    return probabilities, torch.randint(4, (20,), generator=generator)
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_parts_merge_to_the_whole_by_any_way_of_gathering(kind):
+    whole, total = kind(), kind()
+    for seed in range(3):
+        whole.update(*batch(seed))
+        part = kind()
+        part.update(*batch(seed))
+        sent = part if seed == 0 else kind.from_state(part.state()) if seed == 1 else pickle.loads(pickle.dumps(part))
+        assert total.merge(sent) is total
+    assert total == whole and total.compute() == whole.compute()
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_reset_forgets_everything(kind):
+    metric = kind()
+    metric.update(*batch(0))
+    assert metric != kind()
+    metric.reset()
+    assert metric == kind()
+    with pytest.raises(UserError):
+        metric.compute()
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_a_state_is_a_copy(kind):
+    metric = kind()
+    metric.update(*batch(0))
+    expected = metric.compute()
+    for value in metric.state().values():
+        value.zero_()
+    assert metric.compute() == expected
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_update_does_not_wait_for_the_device(kind):
+    """Tensors on the meta device have no values: whatever asks for one fails."""
+    metric = kind().to("meta")
+    probabilities, labels = batch(0)
+    metric.update(probabilities.to("meta"), labels.to("meta"))
+    metric.update(probabilities.to("meta"), labels.to("meta"))
+    assert {value.device.type for value in metric.state().values()} == {"meta"}
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_wrong_values_are_refused_at_once_on_the_cpu_and_count_nothing(kind):
+    metric = kind()
+    probabilities, labels = batch(0)
+    for wrong in (labels - 4, labels + 4):
+        with pytest.raises(UserError, match="class indices"):
+            metric.update(probabilities, wrong)
+    for shape in (probabilities[:3], probabilities[:, 0]):
+        with pytest.raises(UserError, match=r"scores \(N,C\) and labels \(N,\)"):
+            metric.update(shape, labels)
+    assert metric == kind()
+
+
+def test_wrong_values_on_another_device_are_an_error_of_compute(monkeypatch):
+    """What a GPU has counted, merged and moved to the CPU."""
+    metric = Calibration()
+    metric.update(*batch(0))
+    state = metric.state()
+    state["invalid"][1] = 3
+    merged = Calibration().merge(Calibration.from_state(state))
+    for ask in (merged.compute, merged.reliability):
+        with pytest.raises(UserError, match="apply softmax"):
+            ask()

@@ -1,0 +1,52 @@
+"""The paired t-test against SciPy, and Holm's correction by hand."""
+
+import math
+
+import pytest
+from scipy import stats
+
+from dign.report.analysis.significance import compare, critical_value, holm, two_sided_p
+from dign.report.analysis.study import Statistic
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 30])
+@pytest.mark.parametrize("t", [0.0, 0.3, -1.0, 2.0, 4.3, 31.0])
+def test_student_t_agrees_with_scipy(t, freedom):
+    assert two_sided_p(t, freedom) == pytest.approx(2 * stats.t.sf(abs(t), freedom), abs=1e-12)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 7])
+def test_critical_value_agrees_with_scipy(freedom):
+    assert critical_value(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-9)
+
+
+def test_compare_is_the_paired_t_test():
+    first, second = {0: 90.1, 1: 91.0, 2: 90.4, 3: 92.0}, {0: 88.0, 1: 90.5, 2: 89.0, 3: 90.1, 9: 10.0}
+    result = compare(Statistic(first), Statistic(second))
+    expected = stats.ttest_rel([first[s] for s in range(4)], [second[s] for s in range(4)])
+    assert result.seeds == 4 and result.p == pytest.approx(expected.pvalue)
+    interval = expected.confidence_interval()
+    assert result.mean - result.half_width == pytest.approx(interval.low)
+
+
+def test_two_seeds_are_too_few_and_equal_results_are_no_difference():
+    few = compare(Statistic({0: 1.0, 1: 2.0}), Statistic({0: 0.0, 1: 0.0}))
+    assert few.p is None and few.verdict == "too few seeds" and few.mean == 1.5
+    same = Statistic({0: 1.0, 1: 2.0, 2: 3.0})
+    assert compare(same, same).p == 1.0
+    shifted = Statistic({seed: value + 1 for seed, value in same.by_seed.items()})
+    assert compare(shifted, same).p == 0.0
+
+
+def test_holm_by_hand():
+    # sorted: .01*3, .02*2, .04*1, and never smaller than the one before
+    assert holm([0.04, None, 0.01, 0.02]) == pytest.approx([0.04, None, 0.03, 0.04], nan_ok=True)
+    assert holm([0.9, 0.8]) == [1.0, 1.0] and holm([]) == []
+    assert math.isclose(holm([0.03])[0], 0.03)
+
+
+def test_with_few_seeds_in_common_the_difference_is_over_those():
+    few = compare(Statistic({0: 90.0, 1: 80.0, 2: 70.0}), Statistic({0: 91.0}))
+    assert (few.mean, few.seeds, few.p) == (-1.0, 1, None)
+    none = compare(Statistic({0: 90.0, 1: 80.0}), Statistic({2: 80.0}))
+    assert (none.mean, none.seeds, none.p) == (5.0, 0, None)
