@@ -7,15 +7,15 @@ import pytest
 
 import dign.data
 from dign.core.errors import UserError
+from dign.core.locks import wait_for_lock
 from dign.data.cache import create_store, open_store
-from dign.data.cache_lock import locked
 
 IMAGES = np.arange(2 * 3 * 4 * 4, dtype=np.uint8).reshape(2, 3, 4, 4)
 LABELS = np.array([0, 1])
 
 
 def write(path, images=IMAGES):
-    with locked(path), create_store(path, name="x", classes=["a", "b"], origin="here") as writer:
+    with wait_for_lock(path), create_store(path, name="x", classes=["a", "b"], origin="here") as writer:
         for split in ("train", "test"):
             writer.write_split(split, images, LABELS, (4, 4))
 
@@ -45,10 +45,10 @@ def test_a_writer_that_fails_leaves_the_old_store_and_nothing_else(tmp_path):
 def test_what_a_killed_writer_left_is_cleared_away(tmp_path):
     killed = (
         "import os, sys, pathlib, numpy as np\n"
-        "from dign.data.cache_lock import locked\n"
+        "from dign.core.locks import wait_for_lock\n"
         "from dign.data.cache import create_store\n"
         "path = pathlib.Path(sys.argv[1])\n"
-        "with locked(path), create_store(path, name='x', classes=['a'], origin='') as writer:\n"
+        "with wait_for_lock(path), create_store(path, name='x', classes=['a'], origin='') as writer:\n"
         "    writer.write_split('train', np.zeros((2, 3, 4, 4), np.uint8), np.zeros(2, np.int64), (4, 4))\n"
         "    os.kill(os.getpid(), 9)\n"
     )

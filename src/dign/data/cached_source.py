@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from dign.core.errors import UserError
+from dign.core.locks import wait_for_lock
 from dign.core.progress import ProgressCallback
 from dign.data.cache import Store, create_store, explain_disk_errors, open_store
-from dign.data.cache_lock import locked
 from dign.data.dataset import Check, OfficialSplits
 from dign.data.decoding import resize
 from dign.data.download import remove_leftovers
@@ -63,7 +63,7 @@ class CachedSource:
         origin = self._placed(root)
         if origin is None:
             raise UserError(f"{self.title} is not in {root}: run `dign data fetch {self.name}`.")
-        with explain_disk_errors(root), locked(target, report):
+        with explain_disk_errors(root), wait_for_lock(target, report):
             if open_store(target) is None:
                 self.build(origin, target, report, str(origin))
 
@@ -74,7 +74,7 @@ class CachedSource:
         if origin is not None and not origin.exists():
             raise UserError(f"There is no {origin} to take {self.title} from.")
         target = root / self.name
-        with explain_disk_errors(root), locked(target, report):
+        with explain_disk_errors(root), wait_for_lock(target, report):
             sentence = self._bring(root, target, report, origin)
             remove_leftovers(root, *self.download_files)
         return sentence
@@ -110,7 +110,7 @@ def resize_store(store: Store, size: int, report: ProgressCallback) -> Store:
     made = open_store(target)
     if made is not None:
         return made
-    with explain_disk_errors(target.parent), locked(target.with_name(f"{store.path.name}-{size}px"), report):
+    with explain_disk_errors(target.parent), wait_for_lock(target.with_name(f"{store.path.name}-{size}px"), report):
         if open_store(target) is None:
             _write_resized(store, size, target, report)
             remove_other_stores(target, f"{store.path.name}-{size}px-")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from dign.core.errors import UserError
-from dign.core.locks import hold_lock
+from dign.core.locks import lock_folder
 from dign.corruptions import NAMES, corrupt, open_benchmark, write_benchmark
 from dign.corruptions.benchmark.read import TINY_IMAGENET_C
 from dign.corruptions.jpeg import jpeg
@@ -285,7 +285,7 @@ def test_images_that_cannot_be_corrupted_leave_nothing_behind(tmp_path: Path, im
 def test_a_folder_that_another_process_writes_to_is_left_alone(tmp_path: Path, images, labels) -> None:
     write(images, labels, tmp_path, names=("fog",))
     before = contents(tmp_path)
-    with hold_lock(tmp_path / ".lock"), pytest.raises(UserError, match="Another process is writing to"):
+    with lock_folder(tmp_path, "writing to"), pytest.raises(UserError, match="Another process is writing to"):
         write(images, labels, tmp_path, names=("contrast",))
     assert contents(tmp_path) == before
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import torch
 
 from dign.core.errors import UserError, quote_path
+from dign.core.locks import wait_for_lock
 from dign.core.progress import ProgressCallback
 from dign.data.bulk_decoding import Picture, map_pictures, write_pictures
 from dign.data.cache import create_store, explain_disk_errors, open_store
-from dign.data.cache_lock import locked
 from dign.data.cached_source import remove_other_stores
 from dign.data.dataset import Check, OfficialSplits
 from dign.data.decoding import find_common_size, read_upright_size, replace_unprintable
@@ -58,7 +58,7 @@ class Folder:
         target = root / f"{prefix}-{fingerprint(folder, layout)}"
         store = open_store(target)
         if store is None:
-            with explain_disk_errors(root), locked(root / prefix, report):
+            with explain_disk_errors(root), wait_for_lock(root / prefix, report):
                 if open_store(target) is None:
                     _build(folder, layout, size, target, report)
                     remove_other_stores(target, f"{prefix}-")
