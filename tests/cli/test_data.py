@@ -43,7 +43,7 @@ def test_show_counts_the_splits(run, photographs):
 
 
 def test_fetch_and_verify_of_what_needs_no_download(run):
-    assert run("data", "fetch", "digits")[:2] == (0, "digits ships with scikit-learn: there is nothing to fetch.\n")
+    assert run("data", "fetch", "digits")[:2] == (0, "digits is included in dign: there is nothing to fetch.\n")
     code, out, _ = run("data", "verify", "digits")
     assert code == 0
     assert out.count("good") == 2
@@ -69,7 +69,7 @@ def test_verify_finds_the_flipped_bit_and_exits_with_2(run, photographs, tmp_pat
         (("show", "cifar10"), "run `dign data fetch cifar10`"),
         (("verify", "tiny-imagenet"), "run `dign data fetch tiny-imagenet`"),
         (("fetch", "cifar100", "--from", "nowhere.tar.gz"), "There is no nowhere.tar.gz"),
-        (("fetch", "digits", "--from", "."), "leave --from out"),
+        (("fetch", "digits", "--from", "."), "included in dign"),
         (("show", "digits", "--validation", "1.5"), "validation must be a fraction"),
         (("show", "folder:nowhere"), "There is no folder"),
     ],

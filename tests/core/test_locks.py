@@ -41,10 +41,7 @@ def hold_elsewhere():
 def test_a_folder_that_another_process_holds_is_refused_until_that_process_dies(hold_elsewhere, tmp_path):
     folder = tmp_path / "deep" / "folder"
     other = hold_elsewhere("folder", folder)
-    with (
-        pytest.raises(UserError, match="Another process is writing to .*folder: wait"),
-        lock_folder(folder, "writing to"),
-    ):
+    with pytest.raises(UserError, match="Another process is writing to"), lock_folder(folder, "writing to"):
         pass
     other.kill()
     other.wait()
