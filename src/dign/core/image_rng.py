@@ -1,11 +1,14 @@
 """Random numbers for the images of a batch: the same whether one process holds the batch or several share it.
 
-Whoever draws for images does it here, with an ordinary generator, with a `SharedGenerator`, or, where the images have
-numbers in a data set, with a `PlacedGenerator`. Numbers that a whole batch has in common need nothing of this: they are
-drawn as usual, and come out alike in all processes.
+Code that draws for images does it through the functions here. They accept an ordinary `torch.Generator`, which a user's
+own loop hands in, and two kinds that also say which images a batch consists of: `SharedGenerator`, `NumberedGenerator`.
+These are generators as well, because what a whole batch has in common (a random network) and what a user's function draws
+comes from torch's own functions, which accept nothing else.
 """
 
 from __future__ import annotations
+
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -17,40 +20,69 @@ BLOCK_SIZE = 32
 
 
 class SharedGenerator(torch.Generator):
-    """The generator of a process that holds images `rank`, `rank + ranks`, ... of a batch.
+    """The generator of a process that holds images `rank`, `rank + world_size`, ... of a batch.
 
-    All processes seed it alike and draw for the whole batch, of which each keeps the numbers of its own images. To
-    draw is cheap beside what is done with the numbers, which every process does for its own images alone.
+    All processes seed it alike and draw for the whole batch; each keeps the numbers of its own images. Drawing is cheap
+    beside what is done with the numbers, which every process does for its own images alone.
     """
 
     rank: int
-    ranks: int
+    world_size: int
+
+    def __new__(cls, seed: int, device: torch.device | str, *, rank: int, world_size: int) -> Self:
+        # torch.Generator is constructed by __new__, though its stub declares __init__.
+        generator = super().__new__(cls, device)  # type: ignore[call-arg]
+        generator.rank, generator.world_size = rank, world_size
+        generator.manual_seed(seed)
+        return generator
+
+
+class NumberedGenerator(torch.Generator):
+    """The generator for images number `first`, `first + 1`, ... of a data set.
+
+    The noise of an image depends on its number and on how many draws came before, not on the batch it is in.
+    """
+
+    run_seed: int
+    purpose: str
+    first: int
+    draws: int
+    """How often normal noise was drawn so far."""
+
+    def __new__(cls, run_seed: int, purpose: str, first: int, device: torch.device | str) -> Self:
+        generator = super().__new__(cls, device)  # type: ignore[call-arg]
+        generator.run_seed, generator.purpose, generator.first, generator.draws = run_seed, purpose, first, 0
+        generator.manual_seed(derive_seed(run_seed, purpose, first))  # for draws with torch's own functions
+        return generator
 
 
 def make_shared_generator(
-    seed: int, purpose: str, step: int, device: torch.device, rank: int, ranks: int
-) -> torch.Generator:
-    """As `make_generator`, for process `rank` of `ranks`."""
-    generator = SharedGenerator(device=device)
-    generator.rank, generator.ranks = rank, ranks
-    return generator.manual_seed(derive_seed(seed, purpose, step))
+    seed: int, purpose: str, step: int, device: torch.device, rank: int, world_size: int
+) -> SharedGenerator:
+    """As `make_generator`, for process `rank` of `world_size`."""
+    return SharedGenerator(derive_seed(seed, purpose, step), device, rank=rank, world_size=world_size)
+
+
+def make_placed_generator(seed: int, purpose: str, first: int, device: torch.device | str) -> torch.Generator:
+    """As `make_generator`, for the images of a data set from number `first` on."""
+    return NumberedGenerator(seed, purpose, first, device)
 
 
 def global_batch_size(count: int, generator: torch.Generator | None) -> int:
-    """The images in the batch of which a process holds `count`; all hold equally many."""
-    return count * generator.ranks if isinstance(generator, SharedGenerator) else count
+    """The number of images in the batch of which this process holds `count`; all processes hold equally many."""
+    return count * generator.world_size if isinstance(generator, SharedGenerator) else count
 
 
 def local_count(count: int, generator: torch.Generator | None) -> int:
-    """How many of the first `count` images of the whole batch are held here: the first ones here as well."""
-    return len(range(generator.rank, count, generator.ranks)) if isinstance(generator, SharedGenerator) else count
+    """How many of the first `count` images of the whole batch this process holds: its own first ones."""
+    return len(range(generator.rank, count, generator.world_size)) if isinstance(generator, SharedGenerator) else count
 
 
 def local_slice(drawn: Tensor, generator: torch.Generator | None, images: int = 0) -> Tensor:
-    """Of numbers for a whole batch, those of the images held here; axis `images` of `drawn` runs over images."""
+    """Of numbers drawn for a whole batch, those of this process's images; axis `images` of `drawn` is the images'."""
     if not isinstance(generator, SharedGenerator):
         return drawn
-    return drawn[(slice(None),) * images + (slice(generator.rank, None, generator.ranks),)]
+    return drawn[(slice(None),) * images + (slice(generator.rank, None, generator.world_size),)]
 
 
 def uniform(
@@ -61,36 +93,17 @@ def uniform(
     images: int = 0,
     batch: int | None = None,
 ) -> Tensor:
-    """`torch.rand(shape)`, whose axis `images` runs over the images held here.
+    """`torch.rand(shape)`, where axis `images` of `shape` runs over this process's images.
 
-    `batch` is the number of images in all processes, where they do not hold equally many.
+    `batch` is the number of images in all processes, needed where they do not hold equally many.
     """
     size = list(shape)
     size[images] = global_batch_size(size[images], generator) if batch is None else batch
     return local_slice(torch.rand(size, generator=generator, device=device, dtype=dtype), generator, images)
 
 
-class PlacedGenerator(torch.Generator):
-    """The generator for images `first`, `first + 1`, ... of a data set, from which normal noise is drawn.
-
-    What an image gets depends on its number and on how often was drawn before, not on the batch that it comes in.
-    """
-
-    run_seed: int
-    purpose: str
-    first: int
-    draws: int
-
-
-def make_placed_generator(seed: int, purpose: str, first: int, device: torch.device | str) -> torch.Generator:
-    """As `make_generator`, for the images of a data set from number `first` on."""
-    generator = PlacedGenerator(device=device)
-    generator.run_seed, generator.purpose, generator.first, generator.draws = seed, purpose, first, 0
-    return generator.manual_seed(derive_seed(seed, purpose, first))  # for whoever draws something else
-
-
 def image_noise(x: Tensor, *, first: int, seed: int, purpose: str, draw: int) -> Tensor:
-    """Standard normal noise of the shape of x (N,...), whose images are numbers first..first+N-1 of a whole.
+    """Standard normal noise of the shape of x (N,...), whose images are numbers first..first+N-1 of a data set.
 
     The noise of an image depends on its number, the seed, the purpose and the draw alone: a result does not change
     with the batch size that fits into memory, and two models see the same perturbations.
@@ -105,10 +118,8 @@ def image_noise(x: Tensor, *, first: int, seed: int, purpose: str, draw: int) ->
 
 def normal_like(x: Tensor, generator: torch.Generator | None) -> Tensor:
     """Standard normal numbers of the shape, type and device of images x (N,...)."""
-    if isinstance(generator, PlacedGenerator):
-        place = {"first": generator.first, "seed": generator.run_seed, "purpose": generator.purpose}
-        noise = image_noise(x, draw=generator.draws, **place)
-        generator.draws += 1
-        return noise
+    if isinstance(generator, NumberedGenerator):
+        draw, generator.draws = generator.draws, generator.draws + 1
+        return image_noise(x, first=generator.first, seed=generator.run_seed, purpose=generator.purpose, draw=draw)
     size = (global_batch_size(len(x), generator), *x.shape[1:])
     return local_slice(torch.randn(size, generator=generator, device=x.device, dtype=x.dtype), generator)
