@@ -72,12 +72,25 @@ def test_layers_that_gain_are_changed_and_the_others_are_not():
         "spread": nn.Conv2d(64, 64, 3, padding=1, dilation=2),
     }
     model = nn.ModuleDict(layers)
-    names = list(model.state_dict())
-    use_winograd(model)
+    names, parameters = list(model.state_dict()), list(model.parameters())
+    assert use_winograd(model) is model
     assert [name for name, layer in model.items() if isinstance(layer, WinogradConv2d)] == ["gains"]
     assert list(model.state_dict()) == names
+    assert all(ours is theirs for ours, theirs in zip(model.parameters(), parameters, strict=True)), "for the optimizer"
     x = torch.randn(4, 64, 11, 11)
-    agree(layers["gains"](x), functional.conv2d(x, layers["gains"].weight, layers["gains"].bias, padding=1))
+    agree(model["gains"](x), layers["gains"](x))
+
+
+def test_a_layer_keeps_its_mode_its_hooks_and_its_two_places_and_no_random_number_is_drawn():
+    layer = nn.Conv2d(64, 64, 3, padding=1, bias=False).eval()
+    model, seen = nn.Sequential(layer, nn.ReLU(), nn.Sequential(layer)), []
+    layer.register_forward_hook(lambda module, inputs, output: seen.append(type(module)))
+    before = torch.get_rng_state()
+    use_winograd(model)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert isinstance(model[0], WinogradConv2d) and model[2][0] is model[0] and not model[0].training
+    model(torch.rand(4, 64, 8, 8))
+    assert seen == [WinogradConv2d, WinogradConv2d] and type(layer) is nn.Conv2d
 
 
 @pytest.fixture
@@ -121,8 +134,7 @@ def test_second_derivatives_are_those_of_a_direct_convolution():
 def test_a_layer_can_be_followed_by_work_in_place(follow):
     torch.manual_seed(0)
     plain = nn.Conv2d(64, 64, 3, padding=1, bias=False)
-    ours, x = deepcopy(plain), torch.randn(16, 64, 8, 8)
-    use_winograd(ours)
+    ours, x = use_winograd(deepcopy(plain)), torch.randn(16, 64, 8, 8)
     for model in (plain, ours):
         follow(model(x)).square().sum().backward()
     agree(ours.weight.grad, plain.weight.grad)
@@ -130,8 +142,7 @@ def test_a_layer_can_be_followed_by_work_in_place(follow):
 
 @pytest.mark.parametrize("shape", [(64, 8, 8), (1, 64, 4, 4), (64, 64, 1, 1), (64, 64, 5, 5), (0, 64, 8, 8)])
 def test_where_it_does_not_pay_the_convolution_is_direct(shape, calls):
-    layer = nn.Conv2d(64, 64, 3, padding=1)
-    use_winograd(layer)
+    layer = use_winograd(nn.Conv2d(64, 64, 3, padding=1))
     assert layer(torch.randn(shape)).shape == shape and not calls
     with pytest.raises(RuntimeError, match="to have 64 channels"):
         layer(torch.randn(8, 32, 16, 16))
@@ -180,8 +191,7 @@ def test_runs_are_trained_resumed_and_evaluated_this_way(tmp_path, calls, always
 
 @pytest.mark.parametrize("way", ["autocast", "float64"])
 def test_other_precisions_go_on_as_before(way, monkeypatch):
-    layer = nn.Conv2d(64, 64, 3, padding=1)
-    use_winograd(layer)
+    layer = use_winograd(nn.Conv2d(64, 64, 3, padding=1))
     monkeypatch.setattr(dign.models.winograd, "convolve", lambda *_: pytest.fail("only for float32"))
     x = torch.randn(32, 64, 4, 4)
     if way == "float64":

@@ -2,8 +2,8 @@
 
 Code that draws for images does it through the functions here. They accept an ordinary `torch.Generator`, which a user's
 own loop hands in, and two kinds that also say which images a batch consists of: `SharedGenerator`, `NumberedGenerator`.
-These are generators as well, because what a whole batch has in common (a random network) and what a user's function draws
-comes from torch's own functions, which accept nothing else.
+They are generators as well, because what a whole batch has in common (a random network) and what a user's function
+draws comes from torch's own functions, which accept nothing else.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Outcomes differ from those of a direct convolution by rounding, some 1e-5 of the
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -33,32 +33,56 @@ AT_ONCE = 50_000
 """Tiles times channels, for each thread: enough for fast products of matrices, few enough for the caches."""
 
 
-def use_winograd(model: nn.Module) -> None:
-    """Let the model's 3x3 convolutions work this way where it pays; parameters and their names stay.
+def use_winograd(model: nn.Module) -> nn.Module:
+    """Replace the model's 3x3 convolutions by Winograd's where it pays, in place; parameters and their names stay.
 
-    It concerns those with stride 1, padding 1 and 48 to 1024 channels, for batches in float32 on a CPU; all else goes
-    on as before. Derivatives of any order are there, but not `torch.func.vmap` and `torch.func.jvp`.
+    This applies to those with stride 1, padding 1 and 48 to 1024 channels, and has an effect in float32 on a CPU.
+    Derivatives of any order are there, but not `torch.func.vmap` and `torch.func.jvp`.
+
+    Args:
+        model: Any module. Its convolutions may already be used by an optimizer: the parameters are the same objects.
+
+    Returns:
+        The model; if it is itself a suitable convolution, the layer that takes its place.
+
+    >>> model = use_winograd(nn.Sequential(nn.Conv2d(64, 64, 3, padding=1)))
+    >>> type(model[0]).__name__, list(model.state_dict())
+    ('WinogradConv2d', ['0.weight', '0.bias'])
     """
-    for module in model.modules():
-        if type(module) is nn.Conv2d and _can(module):
-            module.__class__ = WinogradConv2d
+    if _is_suitable(model):
+        return _replace(model)
+    replaced: dict[nn.Module, nn.Module] = {}  # a layer that is used twice stays one layer
+    for parent in list(model.modules()):
+        for name, layer in list(parent._modules.items()):
+            if _is_suitable(layer):
+                parent.register_module(name, replaced.setdefault(layer, _replace(layer)))
+    return model
 
 
-def _can(layer: nn.Conv2d) -> bool:
+def _is_suitable(layer: nn.Module | None) -> TypeGuard[nn.Conv2d]:
+    if type(layer) is not nn.Conv2d:
+        return False
     shape = (layer.kernel_size, layer.stride, layer.padding, layer.dilation)
     plain = layer.groups == 1 and layer.padding_mode == "zeros"
-    channels = layer.weight.shape[:2]
-    enough = min(channels) >= FEWEST_CHANNELS and max(channels) <= MOST_CHANNELS
+    enough = min(layer.weight.shape[:2]) >= FEWEST_CHANNELS and max(layer.weight.shape[:2]) <= MOST_CHANNELS
     return plain and enough and shape == ((3, 3), (1, 1), (1, 1), (1, 1))
 
 
+def _replace(layer: nn.Conv2d) -> WinogradConv2d:
+    """A layer with the same parameters, hooks and mode."""
+    made = WinogradConv2d(layer.in_channels, layer.out_channels, 3, padding=1, device="meta")  # draws no random numbers
+    made.__dict__.update(layer.__dict__)
+    return made
+
+
 class WinogradConv2d(nn.Conv2d):
+    """A 3x3 convolution that uses Winograd's algorithm where it applies and pays, else torch's."""
+
     def _conv_forward(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        here = x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32
-        otherwise = torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling()
-        if not here or otherwise or not _pays(x, weight):
-            plain: Tensor = super()._conv_forward(x, weight, bias)
-            return plain
+        applies = x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32
+        if not applies or torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling() or not _pays(x, weight):
+            direct: Tensor = super()._conv_forward(x, weight, bias)
+            return direct
         out = convolve(x, weight)
         return out if bias is None else out + bias.view(-1, 1, 1)
 
