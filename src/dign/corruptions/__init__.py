@@ -6,24 +6,17 @@ Names, families and settings cost nothing to import; torch is loaded only when `
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dign.corruptions.settings import PROFILES, SEVERITIES, profile_for
+from dign.corruptions.settings import FAMILIES, NAMES, PROFILES, SEVERITIES, family_of, profile_for
 
 if TYPE_CHECKING:
-    from dign.corruptions.benchmark.read import open_benchmark, write_benchmark
+    from dign.corruptions.benchmark.read import open_benchmark
+    from dign.corruptions.benchmark.write import write_benchmark
     from dign.corruptions.engine import corrupt
-    from dign.corruptions.frosting import frost_source
+    from dign.corruptions.frost import frost_source
 
-FAMILIES: dict[str, tuple[str, ...]] = {
-    "noise": ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"),
-    "blur": ("defocus_blur", "glass_blur", "motion_blur", "zoom_blur", "gaussian_blur"),
-    "weather": ("snow", "frost", "fog", "brightness", "spatter"),
-    "digital": ("contrast", "elastic_transform", "pixelate", "jpeg_compression", "saturate"),
-}
-NAMES: tuple[str, ...] = tuple(name for family in FAMILIES.values() for name in family)
-
-_HOMES = {
+_LAZY = {
     "corrupt": "engine",
-    "frost_source": "frosting",
+    "frost_source": "frost",
     "open_benchmark": "benchmark.read",
     "write_benchmark": "benchmark.write",
 }
@@ -42,12 +35,7 @@ __all__ = [
 ]
 
 
-def family_of(name: str) -> str:
-    """The family that a corruption belongs to."""
-    return next(family for family, names in FAMILIES.items() if name in names)
-
-
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)

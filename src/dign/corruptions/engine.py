@@ -43,17 +43,26 @@ CORRUPTIONS: dict[str, Corruption] = {
 def corrupt(
     images: Tensor, name: str, severity: int, *, profile: str | None = None, seed: int = 0, first: int = 0
 ) -> Tensor:
-    """Corrupt images as the published benchmarks do; the result has the type, shape and device of the input.
-
-    images: uint8 or float in [0,1]; (N,3,H,W), (N,1,H,W), or one image (3,H,W) or (1,H,W); sides of at least 8.
-    name: one of `dign.corruptions.NAMES`; severity: 1 to 5, or 0 for the clean images.
-    profile: "cifar", "tiny-imagenet" or "imagenet", the sizes that parameters were published for; by default
-        the one that fits the images.
-    seed, first: image i of the batch is number `first + i` of its data set, and its random numbers are a
-        function of (seed, name, severity, number) alone: batches of any size give the same images.
+    """Corrupt images as the published benchmarks do.
 
     The published definition works on 8-bit images and truncates its result to 8 bits. Float images are therefore
-    rounded to 1/255 first, and come back as multiples of 1/255: both types give a model the same input.
+    rounded to multiples of 1/255 first, and come back as such: both types give a model the same input.
+
+    Args:
+        images: uint8 or float in [0,1]; (N,3,H,W), (N,1,H,W), (3,H,W) or (1,H,W); sides of at least 8 pixels.
+        name: One of `dign.corruptions.NAMES`.
+        severity: 1 to 5, or 0 for the clean images.
+        profile: "cifar", "tiny-imagenet" or "imagenet", the image size that the parameters were published for; by
+            default the nearest (`profile_for`).
+        seed: Of the random numbers.
+        first: Number of the first image in its data set. The random numbers of an image depend on (seed, name,
+            severity, number) alone: batches of any size give the same images.
+
+    Returns:
+        A new tensor of the type, shape and device of `images`.
+
+    Raises:
+        UserError: An unknown name or profile, an invalid severity, or images that cannot be corrupted.
 
     >>> clean = torch.full((2, 3, 32, 32), 128, dtype=torch.uint8)
     >>> noisy = corrupt(clean, "gaussian_noise", 3)
@@ -70,7 +79,7 @@ def corrupt(
     setting = get_parameters(name, 1 if clean else severity, profile)
     if clean:
         return images.clone()
-    with torch.autocast(images.device.type, enabled=False):  # of whoever calls this in a training step
+    with torch.autocast(images.device.type, enabled=False):  # which a training step may have enabled
         done = [
             _corrupt_chunk(part, CORRUPTIONS[name], setting, f"{name}/{severity}", seed, first + start)
             for start, part in _chunks(batch)
@@ -105,4 +114,4 @@ def _check_images(images: Tensor) -> None:
     if images.is_floating_point() and images.numel():
         low, high = (float(value) for value in torch.aminmax(images.detach()))
         if not (low >= 0 and high <= 1):  # also true of NaN
-            raise UserError(f"Float images must lie in [0,1], but these reach from {low:g} to {high:g}.")
+            raise UserError(f"Float images must be in [0,1], but these range from {low:g} to {high:g}.")

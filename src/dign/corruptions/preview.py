@@ -9,7 +9,8 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from dign.corruptions import FAMILIES, NAMES, SEVERITIES, corrupt
+from dign.corruptions.engine import corrupt
+from dign.corruptions.settings import FAMILIES, NAMES, SEVERITIES
 
 LARGEST_SIDE = 224  # larger pictures are shrunk to this, the largest size that parameters were published for
 SMALLEST_SIDE = 8  # that corruptions take

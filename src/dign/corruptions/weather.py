@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from dign.core.pixels import divide, to_float
-from dign.corruptions import edges, frosting, linear
+from dign.corruptions import edges, linear
 from dign.corruptions.blur import blur_along_lines
 from dign.corruptions.color import luma, paint, recolor
+from dign.corruptions.frost import random_pieces
 from dign.corruptions.streams import Streams
 
 _WATER = (175 / 255, 238 / 255, 238 / 255)
@@ -26,7 +27,7 @@ def brightness(images: Tensor, amount: float, streams: Streams) -> Tensor:
 def frost(images: Tensor, setting: tuple[float, float, float], streams: Streams) -> Tensor:
     """kept * image + added * a random piece of a frost picture; setting: (kept, added, scale of the pictures)."""
     kept, added, scale = setting
-    pieces = frosting.random_pieces(images.shape[1:], scale, streams).to(torch.float64)
+    pieces = random_pieces(images.shape[1:], scale, streams).to(torch.float64)
     return images.to(torch.float64).mul_(kept).add_(pieces.mul_(added)).clamp_(0, 255).to(torch.uint8)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dign.data.loading import SOURCES, find_source, load
     from dign.data.sources.arrays import from_arrays
 
-_HOMES = {
+_LAZY = {
     "DataSet": "dataset",
     "Split": "dataset",
     "Source": "dataset",
@@ -32,6 +32,6 @@ __all__ = ["DataSet", "SOURCES", "Source", "Split", "cache_root", "find_source",
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)

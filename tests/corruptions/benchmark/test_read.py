@@ -9,10 +9,8 @@ import pytest
 import torch
 
 from dign.core.errors import UserError
-from dign.core.locks import lock_folder
 from dign.corruptions import NAMES, corrupt, open_benchmark, write_benchmark
 from dign.corruptions.benchmark.read import TINY_IMAGENET_C
-from dign.corruptions.jpeg import jpeg
 
 CLASSES = ("ant", "bee", "cow")
 COUNT = 7
@@ -28,21 +26,8 @@ def labels() -> torch.Tensor:
     return torch.tensor([2, 0, 1, 1, 0, 2, 2])
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def write(images, labels, folder: Path, **options):
     return write_benchmark(images, labels, folder, classes=CLASSES, **options)
-
-
-def test_arrays_have_the_layout_of_cifar_10_c(tmp_path: Path, images, labels) -> None:
-    write(images, labels, tmp_path, names=("fog", "contrast"), seed=4)
-    fog = np.load(tmp_path / "fog.npy")
-    assert fog.shape == (5 * COUNT, 16, 12, 3) and fog.dtype == np.uint8
-    np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), np.tile(labels.numpy(), 5))
-    third = torch.from_numpy(fog[2 * COUNT : 3 * COUNT]).permute(0, 3, 1, 2)
-    assert torch.equal(third, corrupt(images, "fog", 3, seed=4))
 
 
 def test_arrays_read_back_as_written(tmp_path: Path, images, labels) -> None:
@@ -53,74 +38,6 @@ def test_arrays_read_back_as_written(tmp_path: Path, images, labels) -> None:
         assert torch.equal(condition.labels, labels) and len(condition.images) == COUNT
         expected = corrupt(images, condition.name, condition.severity)
         assert torch.equal(condition.images[2:5], expected[2:5]) and torch.equal(condition.images[:], expected)
-
-
-def test_folders_have_the_layout_of_tiny_imagenet_c(tmp_path: Path, images, labels) -> None:
-    write(images, labels, tmp_path, names=("contrast",), severities=(1, 4), layout="folders")
-    files = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.JPEG"))
-    assert len(files) == 2 * COUNT and files[0] == "contrast/1/ant/1.JPEG"
-    benchmark = open_benchmark(tmp_path, verify=True)
-    assert benchmark.severities == (1, 4) and benchmark.frost is None
-    order = labels.argsort(stable=True)
-    for condition in benchmark:
-        assert torch.equal(condition.labels, labels[order])
-        made = corrupt(images, "contrast", condition.severity)[order]
-        assert torch.equal(condition.images[0:COUNT], jpeg(made, 85))
-
-
-class Stop(Exception):
-    pass
-
-
-@pytest.mark.parametrize("layout", ["npy", "folders"])
-def test_an_interrupted_benchmark_ends_as_an_uninterrupted_one(tmp_path: Path, images, labels, layout: str) -> None:
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    options = {"names": ("gaussian_noise", "snow", "pixelate"), "layout": layout}
-    write(images, labels, whole, workers=3, **options)
-
-    def stop_at(limit: int):
-        def progress(done: int, total: int) -> None:
-            if done >= limit:
-                raise Stop
-
-        return progress
-
-    for limit in (1, 3 * COUNT, 8 * COUNT):
-        with pytest.raises(Stop):
-            write(images, labels, broken, workers=1, progress=stop_at(limit), **options)
-        assert not any(path.suffix == ".npy" and path.stat().st_size == 0 for path in broken.rglob("*"))
-    write(images, labels, broken, workers=2, **options)
-    assert contents(broken) == contents(whole)
-
-
-def test_finished_parts_are_kept_and_damaged_ones_made_again(tmp_path: Path, images, labels) -> None:
-    write(images, labels, tmp_path, names=("fog", "contrast"))
-    before = contents(tmp_path)
-    kept = (tmp_path / "fog.npy").stat().st_mtime_ns
-    damaged = bytearray(before["contrast.npy"])
-    damaged[-1] ^= 1
-    (tmp_path / "contrast.npy").write_bytes(damaged)
-    write(images, labels, tmp_path, names=("fog", "contrast"))
-    assert contents(tmp_path) == before and (tmp_path / "fog.npy").stat().st_mtime_ns == kept
-
-
-def test_more_corruptions_can_be_added(tmp_path: Path, images, labels) -> None:
-    write(images, labels, tmp_path / "a", names=("fog",))
-    write(images, labels, tmp_path / "a", names=("contrast",))
-    write(images, labels, tmp_path / "b", names=("contrast", "fog"))
-    assert contents(tmp_path / "a") == contents(tmp_path / "b")
-
-
-@pytest.mark.parametrize(
-    "change, word",
-    [({"seed": 1}, "seed"), ({"severities": (1, 2)}, "severities"), ({"profile": "imagenet"}, "profile")],
-)
-def test_other_settings_need_another_folder(tmp_path: Path, images, labels, change, word: str) -> None:
-    write(images, labels, tmp_path, names=("fog",))
-    with pytest.raises(UserError, match=f"another {word}"):
-        write(images, labels, tmp_path, names=("fog",), **change)
-    with pytest.raises(UserError, match="another images"):
-        write(images.flip(0), labels, tmp_path, names=("fog",))
 
 
 def official(folder: Path, images, labels, names=NAMES) -> None:
@@ -218,7 +135,7 @@ def test_damaged_folders_are_errors(tmp_path: Path, images, labels) -> None:
         open_benchmark(tmp_path)
     victim.write_bytes(good)
     (tmp_path / "contrast/3/bee").rename(tmp_path / "contrast/3/bat")
-    with pytest.raises(UserError, match="none of the classes"):
+    with pytest.raises(UserError, match="not one of the classes"):
         open_benchmark(tmp_path)
     shutil.rmtree(tmp_path / "contrast/3")
     with pytest.raises(UserError, match=r"contrast.3 is missing"):
@@ -242,19 +159,6 @@ def test_absent_severities_are_an_error(tmp_path: Path, images, labels) -> None:
         open_benchmark(tmp_path, severities=(5,))
 
 
-def test_bad_input_is_an_error(tmp_path: Path, images, labels) -> None:
-    with pytest.raises(UserError, match="uint8 images"):
-        write(images.float(), labels, tmp_path)
-    with pytest.raises(UserError, match="6"):
-        write(images, labels[:6], tmp_path)
-    with pytest.raises(UserError, match="from 1 to 5"):
-        write(images, labels, tmp_path, severities=(0,))
-    with pytest.raises(UserError, match="Unknown layout"):
-        write(images, labels, tmp_path, layout="zip")
-    with pytest.raises(UserError, match="Did you mean 'snow'"):
-        write(images, labels, tmp_path, names=("snwo",))
-
-
 def test_an_unfinished_benchmark_is_not_taken_for_a_whole_one(tmp_path: Path, images, labels) -> None:
     def stop(done: int, total: int) -> None:
         if done > 5 * COUNT:
@@ -266,38 +170,3 @@ def test_an_unfinished_benchmark_is_not_taken_for_a_whole_one(tmp_path: Path, im
     with pytest.raises(UserError, match="lacks fog"):
         open_benchmark(tmp_path)
     assert open_benchmark(tmp_path, names=("contrast",)).names == ("contrast",)
-
-
-def test_a_benchmark_of_others_is_not_written_over(tmp_path: Path, images, labels) -> None:
-    np.save(tmp_path / "fog.npy", np.zeros(3))
-    before = contents(tmp_path)
-    with pytest.raises(UserError, match="did not make"):
-        write(images, labels, tmp_path, names=("fog",))
-    assert contents(tmp_path) == before
-
-
-def test_images_that_cannot_be_corrupted_leave_nothing_behind(tmp_path: Path, images, labels) -> None:
-    with pytest.raises(UserError, match="at least 8"):
-        write(images[..., :6, :6], labels, tmp_path / "new", names=("fog",))
-    assert not (tmp_path / "new").exists()
-
-
-def test_a_folder_that_another_process_writes_to_is_left_alone(tmp_path: Path, images, labels) -> None:
-    write(images, labels, tmp_path, names=("fog",))
-    before = contents(tmp_path)
-    with lock_folder(tmp_path, "writing to"), pytest.raises(UserError, match="Another process is writing to"):
-        write(images, labels, tmp_path, names=("contrast",))
-    assert contents(tmp_path) == before
-
-
-def test_jpeg_does_not_depend_on_how_matrices_are_multiplied(images, monkeypatch) -> None:
-    """A GPU may round the factors of float32 matrices to 10 bits; whoever multiplies so would be off by levels."""
-    expected = jpeg(images, 25)
-    multiply = torch.Tensor.__matmul__
-
-    def rounded(first, second):
-        assert first.dtype != torch.float32, "float32 matrices are multiplied"
-        return multiply(first, second)
-
-    monkeypatch.setattr(torch.Tensor, "__matmul__", rounded)
-    assert torch.equal(jpeg(images, 25), expected)

@@ -11,7 +11,7 @@ from typing import Any
 
 from dign.core.errors import UserError
 from dign.core.files import read_json, write_json
-from dign.corruptions import NAMES, SEVERITIES
+from dign.corruptions.settings import NAMES, SEVERITIES
 
 FILE = "manifest.json"
 SCHEMA = 1

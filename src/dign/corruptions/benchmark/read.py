@@ -1,4 +1,4 @@
-"""Read a benchmark, published or our own, without loading it: images are mapped or decoded as they are asked for."""
+"""Read a benchmark, published or written by dign, without loading it: images are mapped or decoded on demand."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ from torch import Tensor
 
 from dign.core.errors import UserError, unknown_name
 from dign.core.files import map_array
-from dign.corruptions import NAMES, SEVERITIES
 from dign.corruptions.benchmark.manifest import FOLDERS, LABELS, NPY, check_parts, part_name, read_manifest
-from dign.corruptions.benchmark.write import write_benchmark
-
-__all__ = ["TINY_IMAGENET_C", "Benchmark", "Condition", "open_benchmark", "write_benchmark"]
+from dign.corruptions.settings import NAMES, SEVERITIES
 
 TINY_IMAGENET_C: tuple[str, ...] = tuple(
     name for name in NAMES if name not in ("speckle_noise", "gaussian_blur", "spatter", "saturate")
@@ -26,7 +23,7 @@ TINY_IMAGENET_C: tuple[str, ...] = tuple(
 
 
 class LazyImages(Protocol):
-    """Images of one condition: `images[a:b]` is a uint8 tensor (b-a,3,H,W), read when asked for."""
+    """Images of one condition: `images[a:b]` is a uint8 tensor (b-a,3,H,W), read on demand."""
 
     def __len__(self) -> int: ...
 
@@ -48,7 +45,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark folder; iterate over it for its conditions, or ask for one with `condition`."""
+    """A benchmark folder: iterate over it for its conditions, or get one with `condition`."""
 
     folder: Path
     layout: str
@@ -60,7 +57,7 @@ class Benchmark:
 
     @property
     def frost(self) -> str | None:
-        """Which frost it was made with, where frost is part of it: the published ones used photographs."""
+        """The source of its frost pictures, if frost is part of it: the published ones used photographs."""
         if "frost" not in self.names:
             return None
         return self.manifest["frost"] if self.manifest else "photographs"
@@ -80,6 +77,7 @@ class Benchmark:
         return (self.condition(name, severity) for name in self.names for severity in self.severities)
 
     def condition(self, name: str, severity: int) -> Condition:
+        """Return the images and labels of one corruption at one severity."""
         if name not in self.names or severity not in self.severities:
             raise UserError(f"{self.folder} was not opened for {name} at severity {severity}.")
         read = _array_condition if self.layout == NPY else _folder_condition
@@ -95,22 +93,40 @@ def open_benchmark(
     classes: Sequence[str] | None = None,
     verify: bool = False,
 ) -> Benchmark:
-    """Open a folder in the layout of CIFAR-10-C or of Tiny-ImageNet-C and check that it is whole.
+    """Open a folder in the layout of CIFAR-10-C or of Tiny-ImageNet-C and check that it is complete.
 
-    names: what to read; by default all that the manifest lists, or, in a published folder, which has no manifest, the
-        nineteen (as .npy) or fifteen (as folders) of the published benchmark: one that is missing is an error.
-    labels: of the clean images, in order; where given, the benchmark's own must agree (.npy only).
-    classes: the names of class folders in the order of the labels; by default the manifest's, else sorted.
-    verify: compare every part with the manifest's checksum, which reads everything once.
+    Args:
+        folder: Written by `write_benchmark`, or a published one.
+        names: Corruptions to read. By default all that the manifest lists; in a published folder, which has no
+            manifest, the nineteen (.npy) or fifteen (folders) of the published benchmark.
+        severities: By default all that are stored.
+        labels: Of the clean images, in order: if given, those of the benchmark must agree.
+        classes: Names of the class folders in the order of the labels; by default the manifest's, else sorted.
+        verify: Compare every part with the manifest's checksum, which reads everything once.
+
+    Returns:
+        The conditions, by name and severity; images are read on demand.
+
+    Raises:
+        UserError: It is not a benchmark, or a part is missing, damaged, or belongs to other images.
+
+    >>> import tempfile
+    >>> from dign.corruptions import write_benchmark
+    >>> images, labels = torch.zeros(2, 3, 8, 8, dtype=torch.uint8), torch.tensor([0, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_benchmark(images, labels, folder, classes=["cat", "dog"], names=["fog"], severities=[1, 2])
+    ...     condition = open_benchmark(folder).condition("fog", 2)
+    ...     condition.images[0:2].shape
+    torch.Size([2, 3, 8, 8])
     """
     folder = Path(folder)
-    manifest, layout = _kind_of(folder)
+    manifest, layout = _identify(folder)
     stored = _stored_severities(manifest)
     benchmark = Benchmark(
         folder,
         layout,
-        _chosen_names(folder, layout, manifest, names),
-        _chosen_severities(folder, stored, severities),
+        _choose_names(folder, layout, manifest, names),
+        _choose_severities(folder, stored, severities),
         stored,
         tuple(classes or (manifest["classes"] if manifest else ())) or None,
         manifest,
@@ -122,26 +138,26 @@ def open_benchmark(
 
 
 def find_names(folder: Path | str) -> tuple[str, ...]:
-    """The corruptions that `open_benchmark` reads from a folder by default."""
-    manifest, layout = _kind_of(Path(folder))
-    return _chosen_names(Path(folder), layout, manifest, None)
+    """Return the corruptions that `open_benchmark` reads from a folder by default."""
+    manifest, layout = _identify(Path(folder))
+    return _choose_names(Path(folder), layout, manifest, None)
 
 
 def find_severities(folder: Path | str) -> tuple[int, ...]:
-    """The severities that `open_benchmark` reads from a folder by default."""
-    manifest, _ = _kind_of(Path(folder))
+    """Return the severities that `open_benchmark` reads from a folder by default."""
+    manifest, _ = _identify(Path(folder))
     return _stored_severities(manifest)
 
 
 def check_contains(folder: Path | str, names: Iterable[str] | None, severities: Sequence[int]) -> None:
-    """Whether a folder has these corruptions (None: all that it should have) at these severities; opens no images."""
+    """Raise a `UserError` if a folder lacks one of these corruptions (None: its default ones) or severities."""
     folder = Path(folder)
-    manifest, layout = _kind_of(folder)
-    _chosen_names(folder, layout, manifest, names)
-    _chosen_severities(folder, _stored_severities(manifest), severities)
+    manifest, layout = _identify(folder)
+    _choose_names(folder, layout, manifest, names)
+    _choose_severities(folder, _stored_severities(manifest), severities)
 
 
-def _kind_of(folder: Path) -> tuple[dict[str, Any] | None, str]:
+def _identify(folder: Path) -> tuple[dict[str, Any] | None, str]:
     """The manifest of a benchmark, where it has one, and its layout."""
     if not folder.is_dir():
         raise UserError(f"There is no benchmark folder {folder}.")
@@ -163,7 +179,7 @@ def _guess_layout(folder: Path) -> str:
     )
 
 
-def _chosen_names(
+def _choose_names(
     folder: Path, layout: str, manifest: dict[str, Any] | None, names: Iterable[str] | None
 ) -> tuple[str, ...]:
     if names is not None:
@@ -173,20 +189,20 @@ def _chosen_names(
                 raise unknown_name("corruption", name, NAMES)
     elif manifest is not None:
         wanted = manifest.get("names", ())
-        chosen = tuple(name for name in NAMES if name in wanted or _listed(manifest, layout, name))
+        chosen = tuple(name for name in NAMES if name in wanted or _is_listed(manifest, layout, name))
     else:
         chosen = NAMES if layout == NPY else TINY_IMAGENET_C
     missing = [name for name in chosen if not (folder / (f"{name}.npy" if layout == NPY else name)).exists()]
     if missing or not chosen:
-        raise UserError(f"{folder} lacks {', '.join(missing) or 'any corruption'}: add it, or ask only for the others.")
+        raise UserError(f"{folder} lacks {', '.join(missing) or 'any corruption'}: add it, or read only the others.")
     return chosen
 
 
-def _listed(manifest: dict[str, Any], layout: str, name: str) -> bool:
+def _is_listed(manifest: dict[str, Any], layout: str, name: str) -> bool:
     return any(part_name(layout, name, severity) in manifest["parts"] for severity in manifest["severities"])
 
 
-def _chosen_severities(folder: Path, stored: tuple[int, ...], severities: Sequence[int] | None) -> tuple[int, ...]:
+def _choose_severities(folder: Path, stored: tuple[int, ...], severities: Sequence[int] | None) -> tuple[int, ...]:
     chosen = tuple(severities) if severities is not None else stored
     absent = [severity for severity in chosen if severity not in stored]
     if absent or not chosen:
@@ -259,7 +275,7 @@ def _open_array(benchmark: Benchmark, name: str) -> np.ndarray:
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[-1] != 3:
         raise UserError(f"{path} must hold uint8 images (N,H,W,3), not {images.dtype} {images.shape}.")
     if len(images) != count:
-        raise UserError(f"{path} holds {len(images)} images, but {LABELS} {count} labels: one of them is not whole.")
+        raise UserError(f"{path} holds {len(images)} images, but {LABELS} {count} labels: one of them is incomplete.")
     return images
 
 
@@ -300,13 +316,13 @@ class _Files:
     def __getitem__(self, part: slice) -> Tensor:
         from dign.data.decoding import map_in_parallel
 
-        images = list(map_in_parallel(_decoded, self.paths[part]))
+        images = list(map_in_parallel(_decode, self.paths[part]))
         if len({image.shape for image in images}) > 1:
             raise UserError(f"The images in {self.paths[0].parents[1]} are not all of one size.")
         return torch.from_numpy(np.stack(images)) if images else torch.empty((0, 3, 0, 0), dtype=torch.uint8)
 
 
-def _decoded(path: Path) -> np.ndarray:
+def _decode(path: Path) -> np.ndarray:
     from dign.data.decoding import decode
 
     try:
@@ -324,7 +340,7 @@ def _folder_condition(benchmark: Benchmark, name: str, severity: int) -> Conditi
     classes = benchmark.classes or tuple(found)
     strange = [class_name for class_name in found if class_name not in classes]
     if strange:
-        raise UserError(f"{folder / strange[0]} is none of the classes: the folder belongs to another data set.")
+        raise UserError(f"{folder / strange[0]} is not one of the classes: the folder belongs to another data set.")
     paths: list[Path] = []
     labels: list[int] = []
     for label, class_name in enumerate(classes):

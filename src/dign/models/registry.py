@@ -1,0 +1,109 @@
+"""Architectures by name, and how a model is built from one. Every model takes images in [0,1]: it normalizes itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dign.core.errors import UserError, unknown_name
+from dign.core.pixels import to_float
+from dign.core.seeds import preserve_global_generators, seed_global_generators
+from dign.models.densenet import DenseNet121
+from dign.models.fastnet import FastNet, tinynet, wide_fastnet
+from dign.models.normalize import Normalize, spread
+from dign.models.resnet import ResNet18, wide_resnet18
+
+MODELS: dict[str, Callable[[int, tuple[int, int]], nn.Module]] = {
+    "tinynet": tinynet,
+    "fastnet": FastNet,
+    "wide_fastnet": wide_fastnet,
+    "resnet18": ResNet18,
+    "wide_resnet18": wide_resnet18,
+    "densenet121": DenseNet121,
+}
+"""Name to a function of (classes, image size)."""
+
+
+def build(
+    name: str,
+    *,
+    classes: int,
+    image_size: tuple[int, int],
+    mean: Sequence[float] = (0.5, 0.5, 0.5),
+    std: Sequence[float] = (0.25, 0.25, 0.25),
+    seed: int = 0,
+) -> nn.Module:
+    """Build a model from images (N,3,H,W) in [0,1] to logits (N,classes).
+
+    Args:
+        name: One of `MODELS`, or `timm:NAME` for an architecture of the timm library.
+        classes: Number of classes.
+        image_size: Height and width, which decide the first layer.
+        mean: Of each channel of the training images (`channel_statistics`).
+        std: Of each channel.
+        seed: Of the initial weights. Torch's global random state is left as it is.
+
+    Returns:
+        A `Sequential` of the normalization and the network.
+
+    Raises:
+        UserError: There is no model of this name, or timm is not installed.
+
+    >>> model = build("tinynet", classes=10, image_size=(32, 32))
+    >>> model(torch.rand(2, 3, 32, 32)).shape
+    torch.Size([2, 10])
+    """
+    cpu = torch.device("cpu")
+    with preserve_global_generators(cpu):
+        seed_global_generators(seed, cpu)
+        if name.startswith("timm:"):
+            body = _build_timm(name.removeprefix("timm:"), classes)
+        elif name in MODELS:
+            body = MODELS[name](classes, image_size)
+        else:
+            raise unknown_name("model", name, [*MODELS, "timm:NAME"])
+    return nn.Sequential(Normalize(mean, std), body)
+
+
+def import_timm(wanted: str) -> Any:
+    """Import the timm library; the error says what it was `wanted` for."""
+    try:
+        import timm
+    except (ImportError, RuntimeError) as error:
+        raise UserError(
+            f"{wanted} needs the timm library, which cannot be imported here ({error}): pip install 'dign[timm]'."
+        ) from error
+    return timm
+
+
+def _build_timm(name: str, classes: int) -> nn.Module:
+    timm = import_timm(f"timm:{name}")
+    if name not in timm.list_models():
+        raise unknown_name("timm model", name, timm.list_models())
+    model: nn.Module = timm.create_model(name, num_classes=classes)
+    return model
+
+
+def whiten(model: nn.Module, images: Tensor, most: int = 5_000) -> None:
+    """Set the whitening first layer of a model from `build`, if it has one, from training images.
+
+    Args:
+        model: From `build`; one without such a layer is left as it is.
+        images: (N,3,H,W) uint8.
+        most: How many of the images to use, spread evenly.
+    """
+    normalize, body = model.children()
+    if isinstance(body, FastNet):
+        body.whiten(normalize(to_float(spread(images, most))))
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Count the trainable parameters of a model.
+
+    >>> count_parameters(nn.Linear(3, 2))
+    8
+    """
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)

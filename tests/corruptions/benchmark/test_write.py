@@ -1,0 +1,147 @@
+"""Benchmarks are written in the published layouts, are resumed, and never overwrite anything else."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from dign.core.errors import UserError
+from dign.core.locks import lock_folder
+from dign.corruptions import corrupt, open_benchmark, write_benchmark
+from dign.corruptions.jpeg import jpeg
+
+CLASSES = ("ant", "bee", "cow")
+
+
+COUNT = 7
+
+
+@pytest.fixture
+def images() -> torch.Tensor:
+    return torch.randint(0, 256, (COUNT, 3, 16, 12), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture
+def labels() -> torch.Tensor:
+    return torch.tensor([2, 0, 1, 1, 0, 2, 2])
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def write(images, labels, folder: Path, **options):
+    return write_benchmark(images, labels, folder, classes=CLASSES, **options)
+
+
+class Stop(Exception):
+    pass
+
+
+def test_arrays_have_the_layout_of_cifar_10_c(tmp_path: Path, images, labels) -> None:
+    write(images, labels, tmp_path, names=("fog", "contrast"), seed=4)
+    fog = np.load(tmp_path / "fog.npy")
+    assert fog.shape == (5 * COUNT, 16, 12, 3) and fog.dtype == np.uint8
+    np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), np.tile(labels.numpy(), 5))
+    third = torch.from_numpy(fog[2 * COUNT : 3 * COUNT]).permute(0, 3, 1, 2)
+    assert torch.equal(third, corrupt(images, "fog", 3, seed=4))
+
+
+def test_folders_have_the_layout_of_tiny_imagenet_c(tmp_path: Path, images, labels) -> None:
+    write(images, labels, tmp_path, names=("contrast",), severities=(1, 4), layout="folders")
+    files = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.JPEG"))
+    assert len(files) == 2 * COUNT and files[0] == "contrast/1/ant/1.JPEG"
+    benchmark = open_benchmark(tmp_path, verify=True)
+    assert benchmark.severities == (1, 4) and benchmark.frost is None
+    order = labels.argsort(stable=True)
+    for condition in benchmark:
+        assert torch.equal(condition.labels, labels[order])
+        made = corrupt(images, "contrast", condition.severity)[order]
+        assert torch.equal(condition.images[0:COUNT], jpeg(made, 85))
+
+
+@pytest.mark.parametrize("layout", ["npy", "folders"])
+def test_an_interrupted_benchmark_ends_as_an_uninterrupted_one(tmp_path: Path, images, labels, layout: str) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    options = {"names": ("gaussian_noise", "snow", "pixelate"), "layout": layout}
+    write(images, labels, whole, workers=3, **options)
+
+    def stop_at(limit: int):
+        def progress(done: int, total: int) -> None:
+            if done >= limit:
+                raise Stop
+
+        return progress
+
+    for limit in (1, 3 * COUNT, 8 * COUNT):
+        with pytest.raises(Stop):
+            write(images, labels, broken, workers=1, progress=stop_at(limit), **options)
+        assert not any(path.suffix == ".npy" and path.stat().st_size == 0 for path in broken.rglob("*"))
+    write(images, labels, broken, workers=2, **options)
+    assert contents(broken) == contents(whole)
+
+
+def test_finished_parts_are_kept_and_damaged_ones_made_again(tmp_path: Path, images, labels) -> None:
+    write(images, labels, tmp_path, names=("fog", "contrast"))
+    before = contents(tmp_path)
+    kept = (tmp_path / "fog.npy").stat().st_mtime_ns
+    damaged = bytearray(before["contrast.npy"])
+    damaged[-1] ^= 1
+    (tmp_path / "contrast.npy").write_bytes(damaged)
+    write(images, labels, tmp_path, names=("fog", "contrast"))
+    assert contents(tmp_path) == before and (tmp_path / "fog.npy").stat().st_mtime_ns == kept
+
+
+def test_more_corruptions_can_be_added(tmp_path: Path, images, labels) -> None:
+    write(images, labels, tmp_path / "a", names=("fog",))
+    write(images, labels, tmp_path / "a", names=("contrast",))
+    write(images, labels, tmp_path / "b", names=("contrast", "fog"))
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    "change, word",
+    [({"seed": 1}, "seed"), ({"severities": (1, 2)}, "severities"), ({"profile": "imagenet"}, "profile")],
+)
+def test_other_settings_need_another_folder(tmp_path: Path, images, labels, change, word: str) -> None:
+    write(images, labels, tmp_path, names=("fog",))
+    with pytest.raises(UserError, match=f"another {word}"):
+        write(images, labels, tmp_path, names=("fog",), **change)
+    with pytest.raises(UserError, match="another images"):
+        write(images.flip(0), labels, tmp_path, names=("fog",))
+
+
+def test_bad_input_is_an_error(tmp_path: Path, images, labels) -> None:
+    with pytest.raises(UserError, match="uint8 images"):
+        write(images.float(), labels, tmp_path)
+    with pytest.raises(UserError, match="6"):
+        write(images, labels[:6], tmp_path)
+    with pytest.raises(UserError, match="from 1 to 5"):
+        write(images, labels, tmp_path, severities=(0,))
+    with pytest.raises(UserError, match="Unknown layout"):
+        write(images, labels, tmp_path, layout="zip")
+    with pytest.raises(UserError, match="Did you mean 'snow'"):
+        write(images, labels, tmp_path, names=("snwo",))
+
+
+def test_a_benchmark_of_others_is_not_written_over(tmp_path: Path, images, labels) -> None:
+    np.save(tmp_path / "fog.npy", np.zeros(3))
+    before = contents(tmp_path)
+    with pytest.raises(UserError, match="did not write"):
+        write(images, labels, tmp_path, names=("fog",))
+    assert contents(tmp_path) == before
+
+
+def test_images_that_cannot_be_corrupted_leave_nothing_behind(tmp_path: Path, images, labels) -> None:
+    with pytest.raises(UserError, match="at least 8"):
+        write(images[..., :6, :6], labels, tmp_path / "new", names=("fog",))
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_another_process_writes_to_is_left_alone(tmp_path: Path, images, labels) -> None:
+    write(images, labels, tmp_path, names=("fog",))
+    before = contents(tmp_path)
+    with lock_folder(tmp_path, "writing to"), pytest.raises(UserError, match="Another process is writing to"):
+        write(images, labels, tmp_path, names=("contrast",))
+    assert contents(tmp_path) == before
