@@ -15,7 +15,9 @@ from safetensors.torch import load_file
 from team_work import EVALUATION, LONG, METHODS, SMALL, train_all, without_batch_norm
 
 import dign.training.loop
+from dign.core.errors import UserError
 from dign.models import MODELS
+from dign.parallel.team import Team
 from dign.runs.folder import load_run
 
 WORK = Path(__file__).with_name("team_work.py")
@@ -143,3 +145,9 @@ def test_torchrun_starts_again_after_a_kill_and_the_outcome_is_that_of_an_undist
     assert "Another of the 2 processes has died" in errors and "Traceback" not in errors
     assert (out / "model.safetensors").read_bytes() == (two / "undisturbed" / "model.safetensors").read_bytes()
     assert not (out / "checkpoint.safetensors").exists()
+
+
+def test_a_batch_that_does_not_divide_is_refused():
+    Team(rank=0, world_size=3).check_divides(12)
+    with pytest.raises(UserError, match="choose a batch size that 3 divides"):
+        Team(rank=0, world_size=3).check_divides(13)

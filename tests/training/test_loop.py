@@ -263,12 +263,12 @@ def test_a_net_for_one_size_refuses_small_images(tmp_path, monkeypatch):
 
 def test_compiling_without_a_compiler_is_one_sentence_and_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(UserError, match="compiler 'no-such-compiler' for --compile"):
+    with pytest.raises(UserError, match="compile needs the C\\+\\+ compiler 'no-such-compiler'"):
         train(config(compile=True, device="cpu"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
     monkeypatch.setenv("CC", "no-such-compiler-either")
     monkeypatch.setattr("dign.parallel.devices.find_spec", lambda name: name)
-    with pytest.raises(UserError, match="compiler 'no-such-compiler-either' for --compile"):
+    with pytest.raises(UserError, match="compile needs the C compiler 'no-such-compiler-either'"):
         check_compiler(torch.device("cuda"))
     monkeypatch.setattr("dign.parallel.devices.find_spec", lambda name: None)
     with pytest.raises(UserError, match="needs Triton"):

@@ -1,4 +1,4 @@
-"""Batch norm where several processes share a batch: over the whole of it, or at least with the same statistics."""
+"""Batch norm where several processes share a batch: over all of it, or at least with the same running statistics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Norm = nn.modules.batchnorm._BatchNorm
 
 
 class SynchronizedBatchNorm(_Norm):
-    """Batch norm over the shares of all processes, as one process would do it over the whole batch.
+    """Batch norm over the shares of all processes, as one process computes it over the whole batch.
 
     With mean m_i and variance v_i of the i-th of equally large shares: m = mean_i m_i, v = mean_i (v_i + (m_i - m)^2).
     Gradients flow through both, to all processes. Torch's own SyncBatchNorm does the same on GPUs alone.
@@ -30,7 +30,7 @@ class SynchronizedBatchNorm(_Norm):
         variances, means = torch.var_mean(x.float(), dim=axes, correction=0)
         ranks, rank = distributed.get_world_size(), distributed.get_rank()
         place = torch.arange(ranks, device=x.device).eq(rank).view(-1, 1, 1)
-        shares = _Sum.apply(place * torch.stack((means, variances)))
+        shares: Tensor = _Sum.apply(place * torch.stack((means, variances)))  # type: ignore[no-untyped-call]
         mean = shares[:, 0].mean(0)
         variance = (shares[:, 1] + (shares[:, 0] - mean).square()).mean(0)
         if self.training and self.track_running_stats:
@@ -54,7 +54,7 @@ class SynchronizedBatchNorm(_Norm):
 
 
 class _Sum(torch.autograd.Function):
-    """The sum over all processes. Each of their losses depends on each of the summands: so do the gradients."""
+    """The sum over all processes. Every loss depends on every summand, and so do the gradients."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor) -> Tensor:
@@ -68,21 +68,32 @@ class _Sum(torch.autograd.Function):
 
 
 def synchronize_batch_norm(model: nn.Module, team: Team) -> nn.Module:
-    """The model with its batch norms over all processes; parameters, buffers and their names are the same ones."""
+    """Replace the model's batch norms by ones over all processes, in place.
+
+    Args:
+        model: Its parameters, buffers and their names stay the same. It must not be a batch norm itself.
+        team: With one process the model is left as it is.
+
+    Returns:
+        The model.
+
+    Raises:
+        UserError: The model has a batch norm that is not one of torch's own.
+    """
     if team.world_size == 1:
         return model
     for parent in list(model.modules()):
         for name, norm in list(parent.named_children()):
             if isinstance(norm, _Norm):
-                setattr(parent, name, _synchronized(norm))
+                setattr(parent, name, _synchronize(norm))
     return model
 
 
-def _synchronized(norm: _Norm) -> SynchronizedBatchNorm:
+def _synchronize(norm: _Norm) -> SynchronizedBatchNorm:
     if type(norm) not in (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d):
         raise UserError(
-            f"--sync-batch-norm knows torch's own batch norms, not this model's {type(norm).__name__}: leave it out, "
-            "or choose another model."
+            f"sync_batch_norm supports torch's own batch norms, not this model's {type(norm).__name__}: train without "
+            "it, or choose another model."
         )
     made = SynchronizedBatchNorm(norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats)
     made.__dict__.update(norm.__dict__)  # the same parameters, buffers and mode
@@ -90,16 +101,18 @@ def _synchronized(norm: _Norm) -> SynchronizedBatchNorm:
 
 
 class RunningStatistics:
-    """The running statistics of batch norms that see a share of each batch: one set of them, the mean over processes.
+    """The running statistics of batch norms that see a share of each batch, averaged over the processes.
 
-    Without this every process would have its own, and which of them a checkpoint kept would be chance.
+    Without this every process would have its own, and a checkpoint would keep those of rank zero.
     """
 
     def __init__(self, model: nn.Module, team: Team) -> None:
-        norms = [norm for norm in model.modules() if getattr(norm, "running_mean", None) is not None]
-        norms = [norm for norm in norms if not isinstance(norm, SynchronizedBatchNorm)] if team.world_size > 1 else []
         self._team = team
-        self._tensors = [tensor for norm in norms for tensor in (norm.running_mean, norm.running_var)]
+        self._tensors: list[Tensor] = []
+        for norm in model.modules() if team.world_size > 1 else ():
+            mean, variance = getattr(norm, "running_mean", None), getattr(norm, "running_var", None)
+            if mean is not None and variance is not None and not isinstance(norm, SynchronizedBatchNorm):
+                self._tensors += [mean, variance]
 
     @torch.no_grad()
     def average(self) -> None:

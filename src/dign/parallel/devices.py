@@ -1,4 +1,4 @@
-"""Where computation happens, and the form in which images go there."""
+"""Devices: which one computes, in which precision, and whether it can compile."""
 
 from __future__ import annotations
 
@@ -13,65 +13,79 @@ from dign.core.errors import UserError
 
 
 def pick_device(name: str) -> torch.device:
-    """The device called `name`; 'auto' is a GPU if there is one, else the CPU."""
+    """Return the device called `name`.
+
+    Args:
+        name: "cpu", "cuda", "cuda:1"..., or "auto": a GPU if there is one, else the CPU.
+
+    Raises:
+        UserError: There is no such device, or it cannot compute in float64.
+
+    >>> pick_device("cpu")
+    device(type='cpu')
+    """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name.partition(":")[0] == "cuda" and not torch.cuda.is_available():
-        raise UserError("There is no CUDA device here: use --device cpu.")
+        raise UserError("There is no CUDA device here: use the device 'cpu'.")
     try:
         device = torch.device(name)
     except RuntimeError as error:  # its message is a list of all that torch has ever run on
-        raise UserError(f"There is no device called '{name}': use --device auto, cpu, cuda or cuda:1.") from error
+        raise UserError(f"There is no device called '{name}': use 'auto', 'cpu', 'cuda' or 'cuda:1'.") from error
     if device.type == "cpu":
         if device.index:
-            raise UserError("There is one CPU, whatever its cores: use --device cpu.")
+            raise UserError("There is one CPU, whatever its cores: use the device 'cpu'.")
         device = torch.device("cpu")
     try:
-        torch.zeros(1, device=device, dtype=torch.float64).item()  # which corruptions and sums need, and Apple's lack
+        torch.zeros(1, device=device, dtype=torch.float64).item()  # needed by corruptions; Apple's GPUs lack it
     except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
         reason = str(error).splitlines()[0].partition(". ")[0].rstrip(".")
-        raise UserError(f"The device '{name}' cannot be used here ({reason}): use --device cpu.") from error
+        raise UserError(f"The device '{name}' cannot be used here ({reason}): use the device 'cpu'.") from error
     torch.backends.cudnn.deterministic = True
     return device
 
 
 def device_name(device: torch.device) -> str:
-    """The processor by its name, as far as results depend on it: cpu, or what the GPU is called."""
+    """Name the processor, as far as results depend on it: "cpu", or the model of the GPU."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
 def describe_device(precision: str, device: torch.device) -> dict[str, str]:
-    """What `device` and `precision` of a configuration have come to, for the run's record."""
+    """Describe the device and the precision that a run uses, for its record."""
     return {"device": device_name(device), "precision": resolve_precision(precision, device)}
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:
-    """'auto' is bfloat16 on a GPU that has it."""
+    """Resolve "auto", which is bfloat16 on a GPU that has it, else float32."""
     if precision != "auto":
         return precision
     return "bf16" if _has_bfloat16(device) else "32"
 
 
 def check_compiler(device: torch.device) -> None:
-    """torch.compile writes C++ on a CPU, Triton on a GPU: say before a run begins that nothing here compiles it."""
+    """Raise a `UserError` if torch.compile lacks what it needs: a C++ compiler on a CPU, Triton and C on a GPU."""
     if device.type == "cuda" and not find_spec("triton"):
         raise UserError(
-            "--compile on a GPU needs Triton (pip install triton), which is not here: go without --compile."
+            "compile on a GPU needs Triton, which is not installed: pip install triton, or train without compile."
         )
     if device.type == "cuda" and sys.platform != "win32":  # its Triton brings a compiler along
         compilers = [os.environ["CC"]] if os.environ.get("CC") else ["gcc", "clang", "cc"]
         if not any(map(shutil.which, compilers)):
             raise UserError(
-                f"There is no C compiler '{compilers[0]}' for --compile: install it, or go without --compile."
+                f"compile needs the C compiler '{compilers[0]}', which is not installed: install it, or train "
+                "without compile."
             )
     usual = {"darwin": "clang++", "win32": "cl"}.get(sys.platform, "g++")
     compiler = os.environ.get("CXX", usual)
     if device.type == "cpu" and not shutil.which(compiler):
-        raise UserError(f"There is no C++ compiler '{compiler}' for --compile: install it, or go without --compile.")
+        raise UserError(
+            f"compile needs the C++ compiler '{compiler}', which is not installed: install it, or train without "
+            "compile."
+        )
 
 
 def _has_bfloat16(device: torch.device) -> bool:
-    """Whether the device computes in bfloat16 itself; torch also says yes where it imitates that, slowly."""
+    """Whether the device computes in bfloat16 natively; torch also says yes where it emulates it, slowly."""
     if device.type != "cuda":
         return False
     return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= (8, 0)

@@ -1,4 +1,4 @@
-"""Lightning Fabric for one process or several: made, launched, and joined."""
+"""Lightning Fabric for one process or several: create it, launch it, join the processes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import atexit
 import logging
 import os
 from inspect import signature
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import distributed
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from dign.core.errors import UserError
@@ -22,18 +24,25 @@ if TYPE_CHECKING:
 
 
 def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> Fabric:
-    """Fabric for `devices` processes on each of `nodes` nodes, or for as many as a launcher started; all are launched.
+    """Create Fabric and launch its processes.
 
-    precision 'auto' is bfloat16 on a GPU that has it.
+    Args:
+        name: The device, as for `pick_device`; with several processes "auto", "cpu" or "cuda".
+        precision: "32", "bf16", or "auto": bfloat16 on a GPU that has it.
+        devices: Processes on each node; torchrun's number, where torchrun started this process.
+        nodes: Number of nodes.
+
+    Raises:
+        UserError: There are too few devices, or the processes cannot work together.
     """
     devices, nodes = resolve_process_counts(devices, nodes)
     several = devices * nodes > 1
-    device = _own_device(name, devices) if several else pick_device(name)
+    device = _pick_local_device(name, devices) if several else pick_device(name)
     from lightning_fabric import Fabric  # takes seconds to import, and only training needs it
-    from lightning_fabric.strategies import DDPStrategy
+    from lightning_fabric.strategies.ddp import DDPStrategy
 
     precision = resolve_precision(precision, device)
-    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # the first process has its own way to say things
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # rank zero reports by itself
     try:
         fabric = Fabric(
             accelerator=device.type,
@@ -42,7 +51,7 @@ def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> 
             strategy=DDPStrategy(**_without_buffers()) if several else "auto",
             precision="bf16-mixed" if precision == "bf16" else "32-true",
         )
-    except (ValueError, RuntimeError) as error:  # what Fabric does not like about SLURM's variables
+    except (ValueError, RuntimeError) as error:  # SLURM's variables may not suit Fabric
         reason = str(error).strip().splitlines()[0]
         raise UserError(f"The {devices * nodes} processes cannot work together: {reason}") from error
     if several:
@@ -52,54 +61,59 @@ def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> 
 
 
 def join_processes(device: str, devices: int, nodes: int) -> Team:
-    """Start, or find, the processes that were asked for. Without several, nothing is started or imported."""
+    """Join the processes that the user or a launcher asked for; for one process nothing is imported."""
     if resolve_process_counts(devices, nodes) == (1, 1):
         return SINGLE_PROCESS
     return Team.from_fabric(make_fabric(device, "32", devices, nodes))
 
 
 def reconnect_after_restart(device: torch.device) -> None:
-    """Connect processes that torchrun has started again, before Fabric does.
+    """Connect processes that torchrun has restarted, before Fabric does.
 
-    Torchrun keeps the store in which processes leave their addresses, and with it those of the ones that have died
-    (torch 2.13): each attempt has to look in a place of its own.
+    Torchrun keeps the store with the addresses of the processes, and with it those of dead ones (torch 2.13): each
+    attempt needs a prefix of its own.
     """
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     if attempt == "0" or distributed.is_initialized():
         return
-    store, rank, count = next(distributed.rendezvous("env://"))
-    place = distributed.PrefixStore(f"attempt {attempt}", store)
-    backend, own = ("nccl", device) if device.type == "cuda" else ("gloo", None)
-    distributed.init_process_group(backend, store=place, rank=rank, world_size=count, device_id=own)
+    store, rank, world_size = next(rendezvous("env://"))
+    backend, device_id = ("nccl", device) if device.type == "cuda" else ("gloo", None)
+    distributed.init_process_group(
+        backend,
+        store=PrefixStore(f"attempt {attempt}", store),
+        rank=rank,
+        world_size=world_size,
+        device_id=device_id,
+    )
     atexit.register(distributed.destroy_process_group)
 
 
-def _without_buffers() -> dict[str, bool]:
-    """The option that keeps DDP from sharing batch norm's statistics before every pass.
+def _without_buffers() -> dict[str, Any]:
+    """Return the option that keeps DDP from broadcasting batch norm's statistics before every pass.
 
-    They are shared in `dign.parallel.batch_norm`: here a method's second pass would change them under its first.
+    `dign.parallel.batch_norm` averages them: here a method's second pass would change them under its first.
     """
     known = signature(DistributedDataParallel).parameters
     return {"forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers": False}
 
 
 def _check_cores(processes: int) -> None:
-    """Some more processes than cores are slow; many more bring a machine to a stand, before any of them can say so."""
+    """Refuse many more processes than cores: they would bring the machine to a halt before they could report it."""
     cores = os.cpu_count() or 1
     if processes > 4 * cores:
         raise UserError(
             f"{processes} processes are too many for the {cores} core{'s' if cores > 1 else ''} of this machine: "
-            f"say --devices {cores}."
+            f"use {cores}."
         )
 
 
-def _own_device(name: str, devices: int) -> torch.device:
-    """The device of this one of several processes."""
+def _pick_local_device(name: str, devices: int) -> torch.device:
+    """Return the device of this process, one of several."""
     kind, _, index = name.partition(":")
     if kind == "auto":
         kind = "cuda" if torch.cuda.is_available() else "cpu"
     if index or kind not in ("cuda", "cpu"):
-        raise UserError(f"--device {name} is one device: with several processes use --device cuda or --device cpu.")
+        raise UserError(f"The device '{name}' is for one process: with several use 'cuda' or 'cpu'.")
     if kind == "cpu":
         _check_cores(devices)
         return pick_device("cpu")

@@ -1,7 +1,7 @@
-"""Several processes that work on one thing: who they are, what they agree on, and what each of them does.
+"""The processes that share a run: their ranks, what they agree on, and what each of them does.
 
-Only the first writes files and speaks. What one of them notices (a mistake, a full disk, Ctrl-C) all of them learn, so
-that none waits for another that has gone.
+Only rank zero writes files and reports. What one of them notices (a user error, a full disk, Ctrl-C) all of them learn,
+so that none waits for one that has ended.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Team:
     rank: int = 0
     world_size: int = 1
     device: torch.device | None = None
-    """Where this process computes, if the team was gathered for a device."""
+    """Where this process computes, if the team was created for a device."""
     control: Any = None
-    """The channel for what the processes agree on: always gloo, so that to agree never waits for a GPU."""
+    """The process group for what the processes agree on: always gloo, so that agreeing never waits for a GPU."""
 
     @classmethod
     def from_fabric(cls, fabric: Fabric) -> Team:
-        """The processes that Fabric has launched."""
+        """The team of the processes that Fabric has launched."""
         if fabric.world_size == 1:
             return cls(device=fabric.device)
         return cls(fabric.global_rank, fabric.world_size, fabric.device, distributed.new_group(backend="gloo"))
@@ -46,33 +46,33 @@ class Team:
     def is_rank_zero(self) -> bool:
         return self.rank == 0
 
-    def local_slice(self, everything: Tensor) -> Tensor:
-        """This process's share of what a batch consists of."""
-        return everything[self.rank :: self.world_size] if self.world_size > 1 else everything
+    def local_slice(self, batch: Tensor) -> Tensor:
+        """Return this process's share of a batch."""
+        return batch[self.rank :: self.world_size] if self.world_size > 1 else batch
 
     def generator(self, seed: int, purpose: str, step: int, device: torch.device) -> torch.Generator:
-        """A generator for this process's share of a batch: all processes together draw what one would."""
+        """Make a generator for this process's share of a batch: all processes together draw what one would."""
         if self.world_size == 1:
             return make_generator(seed, purpose, step, device)
         return make_shared_generator(seed, purpose, step, device, self.rank, self.world_size)
 
     def check_divides(self, batch_size: int) -> None:
-        """Means over equal shares have the mean over the batch as their mean; over unequal ones they have not."""
+        """Raise a `UserError` for unequal shares: the mean of their means would not be the mean of the batch."""
         if batch_size % self.world_size:
             raise UserError(
                 f"A batch of {batch_size} images cannot be shared out equally among {self.world_size} processes: "
-                f"choose a --batch-size that {self.world_size} divides (or fewer processes)."
+                f"choose a batch size that {self.world_size} divides, or fewer processes."
             )
 
     def mean(self, values: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The means over the processes of numbers on the device."""
+        """Average numbers on the device over the processes."""
         if self.world_size == 1:
             return values
         total = self.sum(torch.stack(list(values.values())))
         return dict(zip(values, total / self.world_size, strict=True))
 
     def sum(self, values: Tensor) -> Tensor:
-        """The sum over the processes of numbers on the device."""
+        """Sum numbers on the device over the processes."""
         if self.world_size == 1:
             return values
         total = values.clone()
@@ -80,7 +80,7 @@ class Team:
         return total
 
     def any(self, *flags: bool) -> tuple[bool, ...]:
-        """Each flag as soon as one process raises it."""
+        """Return each flag as True if it is True in any process."""
         if self.world_size == 1:
             return flags
         raised = torch.tensor(flags, dtype=torch.uint8)
@@ -88,7 +88,7 @@ class Team:
         return tuple(bool(flag) for flag in raised)
 
     def gather(self, value: T) -> Sequence[T]:
-        """The values of all processes, by rank, for all of them."""
+        """Return the values of all processes, by rank, in all of them."""
         if self.world_size == 1:
             return [value]
         values: list[Any] = [None] * self.world_size
@@ -97,9 +97,9 @@ class Team:
 
     @contextmanager
     def all_or_none(self) -> Iterator[None]:
-        """A block of local work that succeeds everywhere or nowhere; all wait for all at its end.
+        """Run a block of local work that succeeds in all processes or in none; all wait for each other at its end.
 
-        A mistake or a failed file in one process ends it in all; the first process tells about it.
+        A `UserError` or `OSError` in one process is raised in all; rank zero reports it.
         """
         failure: UserError | OSError | None = None
         try:
@@ -108,17 +108,17 @@ class Team:
             failure = error
         if self.world_size == 1 and failure:
             raise failure
-        sentences = self.gather(str(failure) if failure else None)
-        said = next((sentence for sentence in sentences if sentence is not None), None)
-        if said is None:
+        messages = self.gather(str(failure) if failure else None)
+        message = next((message for message in messages if message is not None), None)
+        if message is None:
             return
         if not self.is_rank_zero:
-            raise ReportedByRankZero(said) from failure
-        raise failure or UserError(said)
+            raise ReportedByRankZero(message) from failure
+        raise failure or UserError(message)
 
     @contextmanager
     def enter_on_rank_zero(self, context: AbstractContextManager[Any]) -> Iterator[None]:
-        """A context that the first process enters for all."""
+        """Enter a context in rank zero, on behalf of all."""
         with self.all_or_none():
             if self.is_rank_zero:
                 context.__enter__()
@@ -130,7 +130,7 @@ class Team:
 
     @contextmanager
     def report_dead_peer(self, what_to_do: str) -> Iterator[None]:
-        """Collective work: that another process has died in the middle of it is said in a sentence."""
+        """Run collective work; the death of another process in the middle of it is a `UserError`."""
         try:
             yield
         except RuntimeError as error:
