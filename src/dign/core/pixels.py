@@ -1,4 +1,4 @@
-"""Pixels between uint8, as they are stored, and float in [0,1], as everything computes: the same on every device."""
+"""Conversion of pixels between uint8, as they are stored, and float in [0,1]: the same on every device."""
 
 from __future__ import annotations
 
@@ -38,6 +38,15 @@ def to_uint8(images: Tensor) -> Tensor:
     tensor([  0,  51, 255], dtype=torch.uint8)
     """
     return images.mul(255).round_().clamp_(0, 255).to(torch.uint8)
+
+
+def truncate_to_uint8(images: Tensor) -> Tensor:
+    """Float images clipped to [0,1] and rounded down to one of the 256 levels, as the published corruptions do it.
+
+    >>> truncate_to_uint8(torch.tensor([-0.1, 0.5, 1.2]))
+    tensor([  0, 127, 255], dtype=torch.uint8)
+    """
+    return images.clamp(0, 1).mul_(255).to(torch.uint8)
 
 
 def divide(x: Tensor, divisor: float) -> Tensor:

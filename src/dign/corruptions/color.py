@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from dign.core.pixels import to_float
+from dign.core.pixels import to_float, truncate_to_uint8
 
 # Weights of red, green and blue in the gray value of a picture (ITU-R BT.601).
 LUMA = (0.299, 0.587, 0.114)
@@ -25,7 +25,7 @@ def recolor(images: Tensor, *, value: float = 0.0, saturation: tuple[float, floa
     old_saturation = spread.div_(torch.where(top == 0, 1.0, top))
     new_saturation = old_saturation.mul_(saturation[0]).add_(saturation[1]).clamp_(0, 1)
     new_value = top.add_(value).clamp_(0, 1)
-    return share.mul_(new_saturation).neg_().add_(1).mul_(new_value).mul_(255).to(torch.uint8)
+    return truncate_to_uint8(share.mul_(new_saturation).neg_().add_(1).mul_(new_value))
 
 
 def luma(images: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dign.core.pixels import divide, to_float
+from dign.core.pixels import divide, to_float, truncate_to_uint8
 from dign.corruptions import linear
 from dign.corruptions.color import recolor
 from dign.corruptions.jpeg import jpeg
@@ -21,7 +21,7 @@ def contrast(images: Tensor, factor: float, streams: Streams) -> Tensor:
     total = images.sum(dim=(2, 3), keepdim=True, dtype=torch.int64).to(torch.float64)
     mean = divide(total, pixels * 255)
     x = to_float(images, torch.float64)
-    return x.sub_(mean).mul_(factor).add_(mean).clamp_(0, 1).mul_(255).to(torch.uint8)
+    return truncate_to_uint8(x.sub_(mean).mul_(factor).add_(mean))
 
 
 def saturate(images: Tensor, setting: tuple[float, float], streams: Streams) -> Tensor:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dign.core.pixels import to_float
+from dign.core.pixels import to_float, truncate_to_uint8
 
 WEIGHT_BITS = 16
 ONE = 2**WEIGHT_BITS
@@ -86,7 +86,7 @@ def gaussian_blur(images: Tensor, sigma: float) -> Tensor:
             pair = x.narrow(dim, tap, size) + x.narrow(dim, 2 * radius - tap, size)
             total.add_(pair.mul_(float(weights[tap])))
         x = total
-    return x.clamp_(0, 1).mul_(255).to(torch.uint8)
+    return truncate_to_uint8(x)
 
 
 @lru_cache(maxsize=64)

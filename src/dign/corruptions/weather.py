@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dign.core.pixels import divide, to_float
+from dign.core.pixels import divide, to_float, truncate_to_uint8
 from dign.corruptions import edges, linear
 from dign.corruptions.blur import blur_along_lines
 from dign.corruptions.color import luma, paint, recolor
@@ -20,7 +20,7 @@ _FARTHEST = 20  # pixels; distances to an edge of the water count no further
 def brightness(images: Tensor, amount: float, streams: Streams) -> Tensor:
     """HSV value + amount. Images and result (N,C,H,W) uint8, as everywhere below."""
     if images.shape[1] == 1:
-        return to_float(images, torch.float64).add_(amount).clamp_(0, 1).mul_(255).to(torch.uint8)
+        return truncate_to_uint8(to_float(images, torch.float64).add_(amount))
     return recolor(images, value=amount)
 
 
@@ -37,7 +37,7 @@ def fog(images: Tensor, setting: tuple[float, float], streams: Streams) -> Tenso
     x = to_float(images, torch.float32)
     brightest = x.amax(dim=(1, 2, 3), keepdim=True)
     mist = plasma_fractal(images.shape[-2:], decay, streams)[:, None].mul_(thickness)
-    return x.add(mist).mul_(brightest / (brightest + thickness)).clamp_(0, 1).mul_(255).to(torch.uint8)
+    return truncate_to_uint8(x.add(mist).mul_(brightest / (brightest + thickness)))
 
 
 def plasma_fractal(size: Sequence[int], decay: float, streams: Streams) -> Tensor:
@@ -79,12 +79,12 @@ def snow(images: Tensor, setting: tuple[float, ...], streams: Streams) -> Tensor
     degrees = streams.uniform(1)[:, 0] * 90 - 135
     layer = linear.zoom(layer, factor) if factor != 1 else layer.to(torch.float64)
     layer = layer.mul_(std).add_(mean)
-    layer = layer.mul_(layer >= threshold).clamp_(0, 1).mul_(255).to(torch.uint8)
+    layer = truncate_to_uint8(layer.mul_(layer >= threshold))
     flakes = to_float(blur_along_lines(layer, radius, sigma, degrees), torch.float32)
     x = to_float(images, torch.float32)
     pale = torch.maximum(x, luma(x).mul(1.5).add_(0.5))
     x = x.mul_(mix).add_(pale.mul_(1 - mix))
-    return x.add_(flakes).add_(flakes.flip(2, 3)).clamp_(0, 1).mul_(255).to(torch.uint8)
+    return truncate_to_uint8(x.add_(flakes).add_(flakes.flip(2, 3)))
 
 
 def spatter(images: Tensor, setting: tuple[float, ...], streams: Streams) -> Tensor:
@@ -104,7 +104,7 @@ def spatter(images: Tensor, setting: tuple[float, ...], streams: Streams) -> Ten
         drops = linear.gaussian_filter((liquid > threshold).to(torch.float32), strength)
         drops = drops.mul_(drops >= 0.8).to(torch.float32)[:, None]
         x = x.mul_(1 - drops).add_(drops * paint(_MUD, x))
-    return x.clamp_(0, 1).mul_(255).to(torch.uint8)
+    return truncate_to_uint8(x)
 
 
 def _water(liquid: Tensor) -> Tensor:
