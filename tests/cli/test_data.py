@@ -70,7 +70,7 @@ def test_verify_finds_the_flipped_bit_and_exits_with_2(run, photographs, tmp_pat
         (("verify", "tiny-imagenet"), "run `dign data fetch tiny-imagenet`"),
         (("fetch", "cifar100", "--from", "nowhere.tar.gz"), "There is no nowhere.tar.gz"),
         (("fetch", "digits", "--from", "."), "included in dign"),
-        (("show", "digits", "--validation", "1.5"), "validation must be a fraction"),
+        (("show", "digits", "--validation", "1.5"), "invalid validation"),
         (("show", "folder:nowhere"), "There is no folder"),
     ],
 )
@@ -82,10 +82,10 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(run, args, sentence):
     assert err.count("\n") == 1
 
 
-def test_mixed_sizes_tell_to_use_size(run, photographs):
+def test_mixed_sizes_ask_for_a_size(run, photographs):
     code, _, err = run("data", "show", f"folder:{photographs}")
     assert code == 2
-    assert "--size" in err
+    assert "choose a size, for example 64" in err
 
 
 def test_help_and_names_do_not_wait_for_torch():

@@ -3,7 +3,7 @@ import os
 import shutil
 import sys
 import threading
-import time
+import urllib.error
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -113,7 +113,7 @@ def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
 
 def test_a_server_that_always_breaks_off_leaves_no_file_under_its_own_name(server, tmp_path):
     server.breaks = 100
-    with pytest.raises(UserError, match="keeps breaking off"):
+    with pytest.raises(UserError, match="keeps closing the connection"):
         get(wanted(server), tmp_path)
     assert files_in(tmp_path) == [".file.tar.gz.partial"]
     server.breaks = 0
@@ -128,16 +128,22 @@ def test_a_refusal_is_one_sentence(server, tmp_path, status):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_server_out_of_reach_is_given_up_quickly(tmp_path):
-    began = time.monotonic()
-    with pytest.raises(UserError, match="out of reach"):
+def test_an_unreachable_server_is_tried_once(tmp_path, monkeypatch):
+    attempts = []
+
+    def refuse(request, timeout):
+        attempts.append(timeout)
+        raise urllib.error.URLError(ConnectionRefusedError(111, "Connection refused"))
+
+    monkeypatch.setattr("urllib.request.urlopen", refuse)
+    with pytest.raises(UserError, match=r"unreachable \(Connection refused\)"):
         get(Download("http://127.0.0.1:9/file.tar.gz", "file.tar.gz", ""), tmp_path)
-    assert time.monotonic() - began < 5
+    assert attempts == [fetching.TIMEOUT]
 
 
 def test_an_endless_download_is_stopped(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(fetching, "LARGEST_DOWNLOAD", 300_000)
-    with pytest.raises(UserError, match="more than any known"):
+    monkeypatch.setattr(fetching, "MAX_DOWNLOAD", 300_000)
+    with pytest.raises(UserError, match="more than any supported"):
         get(wanted(server), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -181,10 +187,8 @@ def test_npms_complaint_is_passed_on(fake_npm, tmp_path):
 def test_an_npm_that_brings_nothing_is_stopped(fake_npm, tmp_path, monkeypatch):
     monkeypatch.setattr(fetching, "NPM_STALL", 0.5)
     fake_npm("time.sleep(60)")
-    began = time.monotonic()
-    with pytest.raises(UserError, match="brought nothing"):
+    with pytest.raises(UserError, match="received nothing"):  # at its end npm would have failed in another way
         npm(tmp_path / "root")
-    assert time.monotonic() - began < 10
     assert list((tmp_path / "root").iterdir()) == []
 
 

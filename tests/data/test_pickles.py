@@ -59,7 +59,7 @@ def test_code_is_refused_and_does_not_run(tmp_path, protocol):
     ],
 )
 def test_other_ways_to_name_code_are_refused(hostile):
-    with pytest.raises(UserError, match="asks for code"):
+    with pytest.raises(UserError, match="refers to code"):
         read_pickled_dictionary(hostile, "x")
 
 

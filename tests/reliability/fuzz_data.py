@@ -20,7 +20,7 @@ from dign.corruptions.benchmark.write import write_benchmark
 from dign.data.cache import create_store, open_store
 from dign.data.dataset import DataSet, Split
 from dign.data.decoding import decode, read_upright_size
-from dign.data.sources.cifar import CIFAR10_CLASSES, Cifar, _from_npm
+from dign.data.sources.cifar import CIFAR10_CLASSES, Cifar, _read_npm
 from dign.data.sources.folder import Folder
 from dign.data.sources.tiny_imagenet import TinyImageNet
 
@@ -48,9 +48,9 @@ def read_cifar(source: Cifar, origin: Path) -> None:
     source = replace(source, file_md5={}, array_sha256={})
     files = source._read_files(origin, ignore_progress)
     if source.npm and "train_lables.json" in files:
-        arrays, classes = _from_npm(files, origin), CIFAR10_CLASSES
+        arrays, classes = _read_npm(files, origin), CIFAR10_CLASSES
     else:
-        arrays, classes = source._from_pickles(files, origin)
+        arrays, classes = source._read_pickles(files, origin)
     splits = [
         Split(torch.from_numpy(arrays[f"{name} images"].copy()), torch.from_numpy(arrays[f"{name} labels"]).long())
         for name in ("train", "test")
@@ -96,7 +96,7 @@ def read_tiny_imagenet(origin: Path) -> None:
     target = origin.parent / "store"
     try:
         TinyImageNet().build(origin, target, ignore_progress, "a test")
-        official = open_store(target).official()
+        official = open_store(target).read_splits()
         check_data(official.classes, official.train, official.test)
     finally:
         shutil.rmtree(target, ignore_errors=True)
@@ -144,7 +144,7 @@ def make_store(folder: Path) -> None:
 def read_store(folder: Path) -> None:
     store = open_store(folder)
     if store is not None:
-        official = store.official()
+        official = store.read_splits()
         check_data(official.classes, official.train, official.test)
         store.verify()
 

@@ -1,1 +1,1 @@
-"""What everything stands on: errors, checks, files, seeds, pixels, divergences."""
+"""What everything else imports: errors, checks, files, locks, seeds, pixels, divergences."""

@@ -1,4 +1,4 @@
-"""Memory that is used again and again on a CPU, instead of being given back to the system after every step."""
+"""Reuse of memory on a CPU, instead of returning it to the system after every step."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ _LARGE_PAGE = 2 << 20
 
 @cache
 def reuse_memory() -> bool:
-    """Let this process keep the memory that it frees, in large pages where the system has them; False if it cannot.
+    """Let this process keep the memory that it frees, in huge pages where the system has them.
 
-    glibc asks the system for every tensor of more than a few megabytes anew, and gives it back when it is freed: with
-    every step of training the same gigabytes are mapped and cleared page by page. Here they stay, so the process holds
-    what it needed at its peak until it ends. For programs that train or evaluate, on Linux; results do not change.
+    glibc requests memory for every tensor of more than a few megabytes from the system and returns it when freed: every
+    training step maps and clears the same gigabytes page by page. Afterwards the process keeps its peak memory
+    until it ends. For programs that train or evaluate on Linux; results do not change.
+
+    Returns:
+        Whether the system supports it.
     """
     if platform.system() != "Linux" or platform.libc_ver()[0] != "glibc":
         return False
@@ -31,9 +34,9 @@ def reuse_memory() -> bool:
     libc.free.argtypes = [ctypes.c_void_p]
     libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     first = libc.sbrk(0)
-    # The heap grows by addresses alone, which become memory as they are used. NULL, if refused, is nothing to free.
+    # The heap grows by addresses alone, which become memory as they are used. free(NULL), if refused, does nothing.
     libc.free(libc.malloc(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2))
     first, last = -(-first // _LARGE_PAGE) * _LARGE_PAGE, libc.sbrk(0)
     if last > first:
-        libc.madvise(first, last - first, _MADV_HUGEPAGE)  # advice: a system without large pages goes on without
+        libc.madvise(first, last - first, _MADV_HUGEPAGE)  # advice: systems without huge pages ignore it
     return True

@@ -1,4 +1,4 @@
-"""Names for help texts and completion, which must not wait for torch. A test compares them with the registries."""
+"""Names for help texts and completion, without importing torch. A test compares them with the registries."""
 
 METHODS = {
     "standard": "cross-entropy",

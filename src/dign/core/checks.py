@@ -1,4 +1,4 @@
-"""Checks of values, wherever they come from: an argument, an option, a file that may be untrusted."""
+"""Checks of values from arguments, options and untrusted files."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MAX_SIDE = 4096
 
 
 def find_invalid_facts(facts: dict[str, Any]) -> list[str]:
-    """Which of `classes`, `image_size`, `mean` and `std` are missing or not what they should be."""
+    """Return which of `classes`, `image_size`, `mean` and `std` are missing or invalid."""
     checks = {
         "classes": _are_classes(facts.get("classes")),
         "image_size": _is_size(facts.get("image_size")),
         "mean": _are_numbers(facts.get("mean"), -1e6),
         "std": _are_numbers(facts.get("std"), 1e-9),
     }
-    return [name for name, sound in checks.items() if not sound]
+    return [name for name, valid in checks.items() if not valid]
 
 
 def _are_classes(value: Any) -> bool:
@@ -48,7 +48,7 @@ def _are_numbers(value: Any, least: float) -> bool:
 
 
 def coerce(value: Any, kind: Any, name: str) -> Any:
-    """`value` as `kind`: numbers and booleans may come as text from the command line, integers stand for floats."""
+    """Convert `value` to the type `kind`: from text, as the command line passes it, or from an integer to a float."""
     options = [option for option in get_args(kind) if option is not type(None)]
     if get_origin(kind) in (Union, UnionType):  # X | None
         return None if value is None or value == "none" else coerce(value, options[0], name)
@@ -74,6 +74,7 @@ def coerce(value: Any, kind: Any, name: str) -> Any:
 
 
 def check_value(name: str, value: Any, choices: tuple[str, ...] | None, least: float | None) -> None:
+    """Raise a `UserError` for a value that is not one of the choices, or less than `least`."""
     if choices and value not in choices:
         raise unknown_name(name, value, choices)
     if least is not None and not least <= value < float("inf"):
@@ -95,6 +96,6 @@ def check_at_least(minimum: float, **values: float) -> None:
 
 
 def check_tables(settings: Any) -> None:
-    """Refuse settings of the methods that are no tables."""
+    """Raise a `UserError` for settings of methods that are not tables."""
     if not isinstance(settings, Mapping) or not all(isinstance(table, Mapping) for table in settings.values()):
         raise UserError("settings must hold a table for each method that it names, as in [settings.dign].")

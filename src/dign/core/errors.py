@@ -1,4 +1,4 @@
-"""What a person did wrong, said in one sentence."""
+"""Errors that a user can fix, each in one sentence."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -7,10 +7,13 @@ from shlex import quote
 
 
 class UserError(ValueError):
-    """Bad input: its message is one sentence that says what is wrong and what to do.
+    """Invalid input: the message is one sentence that says what is wrong and what to do.
 
-    The command line prints the message and exits with code 2; it never shows a traceback for one. A message quotes what
-    people and files say: it is kept to one line without control characters, of a length that can be read.
+    The command line prints the message without a traceback and exits with code 2. Messages quote user input and files,
+    so they are reduced to one line of limited length without control characters.
+
+    >>> str(UserError("two\\nlines"))
+    'two lines'
     """
 
     def __init__(self, message: object = "") -> None:
@@ -19,27 +22,27 @@ class UserError(ValueError):
 
 
 MAX_MESSAGE_LENGTH = 3000
-"""Letters of a message: more than any list of names that it may hold."""
+"""Characters: more than any list of names in a message."""
 
 
 class ReportedByRankZero(UserError):
-    """A mistake about which another process tells the person: this one just ends."""
+    """An error that rank zero reports: this process ends silently."""
 
 
 def summarize_error(error: BaseException) -> str:
-    """The first line of what an error says, or what kind of error it is."""
+    """Return the first line of an error's message, or its type if there is none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error of torch, on any device, or of Python says that memory ran out."""
+    """Whether an error of torch, on any device, or of Python means that memory ran out."""
     texts = ("out of memory", "can't allocate memory", "not enough memory")
-    kinds = ("MemoryError", "OutOfMemoryError")  # the latter is torch's, whom nobody needs to import for this
+    kinds = ("MemoryError", "OutOfMemoryError")  # by name, so that torch need not be imported
     return type(error).__name__ in kinds or any(text in str(error) for text in texts)
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
-    """The error for a name that is not in a registry: it names the nearest known one and lists all."""
+    """Make the error for a name that is not in a registry: it suggests the nearest one and lists all."""
     choices = sorted(set(known))
     near = find_nearest_name(name, choices)
     hint = f" Did you mean '{near}'?" if near else ""
@@ -47,16 +50,24 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
 
 
 def find_nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """The known name that a person may have meant; None where none is like it."""
+    """Return the known name that the user may have meant, or None."""
     near = get_close_matches(str(name), list(map(str, known)), n=1)
     return near[0] if near else None
 
 
 def join_names(names: Sequence[str], most: int = 5) -> str:
-    """The first few of many names."""
+    """Join names with commas, the first few of many.
+
+    >>> join_names(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def quote_path(path: Path | str) -> str:
-    """A path as it is typed in a command: in quotes where it has spaces or the like, and never like an option."""
+    """Quote a path for a shell command; it never looks like an option.
+
+    >>> quote_path("my runs"), quote_path("-x")
+    ("'my runs'", './-x')
+    """
     return quote(f"./{path}" if str(path).startswith("-") else str(path))

@@ -1,4 +1,4 @@
-"""Files that matter are written under a temporary name and renamed: a reader never sees half of one."""
+"""Write files under a temporary name and rename them, and read untrusted ones: a reader never sees half a file."""
 
 from __future__ import annotations
 
@@ -18,32 +18,34 @@ if TYPE_CHECKING:
 
 @contextmanager
 def replace_file(path: Path | str) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; on success it takes `path`'s place, on an exception it goes.
+    """Yield a temporary path beside `path`, which replaces `path` if the block succeeds and is removed if not.
 
-    The temporary name is fixed (`.NAME.partial`), so what a killed process left behind is overwritten by the
-    next writer instead of piling up. The file has the permissions of any new file, whatever the writer gave it
-    (safetensors: none to others).
+    The temporary name is fixed (`.NAME.partial`): the next writer overwrites what a killed process left behind. The
+    file gets the permissions of any new file, whatever the writer set (safetensors: none for others).
+
+    Raises:
+        UserError: `path` exists and is not a regular file.
     """
     path = Path(path)
     if path.exists() and not path.is_file():
-        raise UserError(f"{path} is not a file that could be replaced: choose another name.")
+        raise UserError(f"{path} is not a regular file: choose another name.")
     partial = path.with_name(f".{path.name}.partial")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        usual = _created_anew(partial)
+        mode = _create_new(partial)
         yield partial
         with open(partial, "rb+") as written:
             os.fsync(written.fileno())
-        if partial.stat().st_mode != usual:
-            partial.chmod(stat.S_IMODE(usual))
+        if partial.stat().st_mode != mode:
+            partial.chmod(stat.S_IMODE(mode))
         os.replace(partial, path)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
 
 
-def _created_anew(path: Path) -> int:
-    """Make an empty file, in place of what may lie there (a link would be written through); returns its mode."""
+def _create_new(path: Path) -> int:
+    """Create an empty file in place of anything there (a link would be followed); returns its mode."""
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
@@ -53,7 +55,7 @@ def _created_anew(path: Path) -> int:
 
 
 def read_limited(path: Path | str, largest: int) -> bytes:
-    """A file that may be anybody's; one that is too large, or never ends (a pipe, a device), is a `ValueError`."""
+    """Read an untrusted file; one that is too large, or not a regular file (a pipe, a device), is a `ValueError`."""
     about = os.stat(path)
     if not stat.S_ISREG(about.st_mode):
         raise ValueError("it is not a file")
@@ -64,16 +66,16 @@ def read_limited(path: Path | str, largest: int) -> bytes:
 
 MAX_JSON_SIZE = 64 * 2**20
 MAX_DEPTH = 64
-"""Levels of tables and lists in one another: no file of ours has more than ten."""
+"""Levels of nested tables and lists: no file of dign has more than ten."""
 
 
 def read_json(path: Path | str, largest: int = MAX_JSON_SIZE) -> Any:
-    """JSON from a file that may be anybody's; what is wrong with it is an `OSError` or a `ValueError`."""
+    """Read JSON from an untrusted file; anything wrong with it is an `OSError` or a `ValueError`."""
     return parse_json(read_limited(path, largest))
 
 
 def parse_json(text: str | bytes) -> Any:
-    """JSON that may be anybody's; a `ValueError` says that it is none, holds NaN, or is nested too deeply."""
+    """Parse untrusted JSON; a `ValueError` if it is invalid, contains NaN, or is nested too deeply."""
     try:
         value = json.loads(text if isinstance(text, str) else text.decode(), parse_constant=_refuse)
     except RecursionError as error:
@@ -87,7 +89,7 @@ def _refuse(constant: str) -> Any:
 
 
 def check_depth(value: Any) -> None:
-    """Raise a `ValueError` for tables and lists that are nested too deeply: whoever walks through them recurses."""
+    """Raise a `ValueError` for tables and lists nested so deeply that recursing through them could fail."""
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [item for part in level for item in _inside(part)]
@@ -103,15 +105,19 @@ def _inside(part: Any) -> list[Any]:
 
 
 def map_array(path: Path | str, mode: Literal["r", "c"] = "r") -> np.ndarray:
-    """Map a .npy file that may be anybody's into memory; nothing is unpickled. What is wrong is an `OSError` or a
-    `ValueError`."""
+    """Map an untrusted .npy file into memory; nothing is unpickled.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is not a .npy file, or truncated.
+    """
     import numpy as np
 
     try:
         array: np.ndarray = np.load(path, mmap_mode=mode, allow_pickle=False)
     except OSError:
         raise
-    except Exception as error:  # NumPy's parser of headers fails in many ways
+    except Exception as error:  # NumPy's header parser raises anything
         raise ValueError("it is truncated or not a .npy file") from error
     if not isinstance(array, np.ndarray):  # an archive of arrays
         raise ValueError("it is not a .npy file")
@@ -119,17 +125,18 @@ def map_array(path: Path | str, mode: Literal["r", "c"] = "r") -> np.ndarray:
 
 
 def write_text(path: Path | str, text: str) -> None:
+    """Write text atomically."""
     with replace_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path | str, value: Any) -> None:
-    """Write JSON atomically; NaN is refused, because no other JSON reader would take it back."""
+    """Write JSON atomically; NaN is refused, because other JSON readers reject it."""
     write_text(path, json.dumps(value, indent=1, allow_nan=False) + "\n")
 
 
 def is_encodable(name: str) -> bool:
-    """Whether it can be written anywhere: JSON and paths can hold halves of characters, which cannot."""
+    """Whether a name can be encoded: JSON and paths may contain lone surrogates, which cannot."""
     try:
         name.encode()
         return True

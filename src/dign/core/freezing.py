@@ -1,4 +1,4 @@
-"""Looking at a model without leaving a mark on it."""
+"""Use a model without changing it."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -9,13 +9,12 @@ from torch.nn.parallel import DistributedDataParallel
 
 @contextmanager
 def freeze_temporarily(model: nn.Module) -> Iterator[nn.Module]:
-    """Every submodule in eval mode and every parameter without gradient, until the block ends.
+    """Put every submodule into eval mode and stop gradients of all parameters, until the block ends.
 
-    In eval mode batch norm does not mix the images of a batch, so the gradient of a sum over images holds each
-    image's own gradient; without gradients for the parameters a backward pass reaches the input alone, which is
-    about half the work, and `.grad` is never written. What was before is restored also after an exception:
-    each submodule's own mode (a backbone kept in eval mode stays there) and each parameter's `requires_grad`.
-    Where the model is shared with other processes, they are not waited for: there is no gradient to exchange.
+    In eval mode batch norm does not mix the images of a batch, so the gradient of a sum over images is each image's
+    own gradient. Without gradients of parameters a backward pass is about half the work and never writes `.grad`. The
+    mode of each submodule (a backbone kept in eval mode stays there) and the `requires_grad` of each parameter are
+    restored, also after an exception. A model shared with other processes does not wait for them.
     """
     modes = [(module, module.training) for module in model.modules()]
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]

@@ -1,4 +1,4 @@
-"""How long work says how far it is: a function that is told (what, done, total)."""
+"""Progress of long work: a callback that is told (what, done, total)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from types import TracebackType
 from typing import Any
 
 ProgressCallback = Callable[[str, int, int | None], None]
-"""Called with what is being done, how much is done, and how much there is in all (None where nobody knows).
+"""Called with what is being done, how much of it is done, and the total (None if unknown).
 
 A `what` that ends in ", bytes" counts bytes; one with nothing done and no total is a remark.
 """
 
 
 def ignore_progress(what: str, done: int, total: int | None) -> None:
-    """Say nothing."""
+    """Do nothing."""
 
 
 class TerminalBar:
@@ -53,7 +53,7 @@ class TerminalBar:
         self._bars.update(self._tasks[what], completed=done, total=total, amount=_amount(what, done, total))
 
     def _start(self) -> bool:
-        """False, now and from now on, where somebody else already draws on the terminal."""
+        """Start drawing; False, permanently, if another bar already draws on the terminal."""
         from rich.errors import LiveError
 
         bars = _make_bars()

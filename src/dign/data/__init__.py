@@ -5,7 +5,7 @@
 >>> len(digits.train), len(digits.validation), len(digits.test), digits.image_size
 (1293, 145, 359, (8, 8))
 
-What needs torch is imported when it is first asked for: listing names stays instant.
+What needs torch is imported on first use: listing names stays instant.
 """
 
 from importlib import import_module

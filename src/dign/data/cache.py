@@ -1,8 +1,8 @@
-"""The cache: a data set decoded into .npy files that are mapped into memory, complete or not there at all.
+"""The cache: data sets decoded into .npy files that are mapped into memory.
 
 A store is a folder `NAME/` with `train_images.npy` (N,3,H,W) uint8, `train_labels.npy` (N,) int64, the same for
-`test` (and `validation` where the source brings its own), and `info.json` with class names and the SHA-256 of every
-array. It is written as `.NAME.partial/` and renamed, so nobody ever reads half of one.
+`test` (and `validation` where the source has its own), and `info.json` with class names and the SHA-256 of every
+array. It is written as `.NAME.partial/` and renamed, so a reader never sees half of one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FORMAT = 1
 
 
 def cache_root() -> Path:
-    """The folder that data sets live in: $DIGN_DATA, else the platform's cache directory."""
+    """Return the folder that data sets are stored in: $DIGN_DATA, else the platform's cache directory."""
     from platformdirs import user_cache_path
 
     chosen = os.environ.get("DIGN_DATA")
@@ -50,8 +50,8 @@ class Store:
 
     @property
     def origin(self) -> str:
-        """Where the images came from, for a person to read."""
-        return self.info["origin"]
+        """Where the images came from, for display."""
+        return str(self.info["origin"])
 
     @property
     def identity(self) -> str:
@@ -59,29 +59,29 @@ class Store:
         return hashlib.sha256(json.dumps(self.info["arrays"], sort_keys=True).encode()).hexdigest()[:16]
 
     def array(self, name: str) -> np.ndarray:
-        """One array, mapped copy-on-write: a slip of a caller's never reaches the file."""
+        """Map one array, copy-on-write: what a caller writes never reaches the file."""
         file = self.path / f"{name}.npy"
         expected = self.info["arrays"][name]
         try:
             array = map_array(file, "c")
         except (OSError, ValueError) as error:
-            raise self.damaged(file) from error
+            raise self.make_damage_error(file) from error
         if list(array.shape) != expected["shape"] or str(array.dtype) != expected["dtype"]:
-            raise self.damaged(file)
+            raise self.make_damage_error(file)
         return array
 
-    def damaged(self, file: Path) -> UserError:
+    def make_damage_error(self, file: Path) -> UserError:
         return UserError(
             f"{file} is missing, truncated or damaged: remove the folder {self.path} and "
             f"run `dign data fetch {self.info['name']}` again."
         )
 
-    def split(self, name: str) -> Split:
+    def read_split(self, name: str) -> Split:
         return Split(torch.from_numpy(self.array(f"{name}_images")), torch.from_numpy(self.array(f"{name}_labels")))
 
-    def official(self) -> OfficialSplits:
-        own = self.split("validation") if "validation_labels" in self.info["arrays"] else None
-        return OfficialSplits(self.classes, self.split("train"), self.split("test"), own, str(self.path))
+    def read_splits(self) -> OfficialSplits:
+        own = self.read_split("validation") if "validation_labels" in self.info["arrays"] else None
+        return OfficialSplits(self.classes, self.read_split("train"), self.read_split("test"), own, str(self.path))
 
     def verify(self, report: ProgressCallback = ignore_progress) -> list[Check]:
         """Compute the SHA-256 of every array again and compare it with the one recorded when it was written."""
@@ -98,12 +98,12 @@ def hash_array(array: np.ndarray) -> str:
     """SHA-256 of an array's raw bytes in C order, a piece at a time."""
     sha = hashlib.sha256()
     for start in range(0, len(array), 1024):
-        sha.update(np.ascontiguousarray(array[start : start + 1024]))
+        sha.update(np.ascontiguousarray(array[start : start + 1024]).data)
     return sha.hexdigest()
 
 
 def open_store(path: Path) -> Store | None:
-    """The store at `path`, or None where there is none (or one of another version, which is then made again)."""
+    """Open the store at `path`; None if there is none, or one of another version, which is then built again."""
     file = path / "info.json"
     if not file.is_file():
         return None
@@ -115,6 +115,13 @@ def open_store(path: Path) -> Store | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{file} is damaged: remove the folder {path} and fetch the data again.") from error
     return Store(path, info)
+
+
+def open_built_store(path: Path) -> Store:
+    """Open a store that was just built."""
+    store = open_store(path)
+    assert store is not None, path
+    return store
 
 
 def _check_info(info: dict[str, Any]) -> None:
@@ -131,14 +138,14 @@ def _check_info(info: dict[str, Any]) -> None:
 
 
 class StoreWriter:
-    """Writes the arrays of a new store one after the other, each in one pass."""
+    """Writes the arrays of a new store, each in one pass."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.arrays: dict[str, dict[str, Any]] = {}
 
     def write(self, name: str, shape: tuple[int, ...], dtype: str, pieces: Iterable[np.ndarray]) -> None:
-        """An array of `shape` whose rows come in `pieces`.
+        """Write an array of `shape` whose rows come in `pieces`.
 
         Plain writes: on a full disk they raise, where a memory map would kill the process.
         """
@@ -148,8 +155,8 @@ class StoreWriter:
             np.lib.format.write_array_header_1_0(file, header)
             for piece in pieces:
                 raw = np.ascontiguousarray(piece, dtype=dtype)
-                file.write(raw)
-                sha.update(raw)
+                file.write(raw.data)
+                sha.update(raw.data)
                 written += raw.nbytes
             file.flush()
             os.fsync(file.fileno())
@@ -157,16 +164,16 @@ class StoreWriter:
         self.arrays[name] = {"shape": list(shape), "dtype": dtype, "sha256": sha.hexdigest()}
 
     def write_split(self, name: str, images: Iterable[np.ndarray], labels: np.ndarray, size: tuple[int, int]) -> None:
-        """`images` come as (3,H,W) or as (n,3,H,W), in the order of the labels."""
+        """Write images, which come as (3,H,W) or (n,3,H,W) in the order of the labels, and the labels."""
         self.write(f"{name}_images", (len(labels), 3, *size), "uint8", images)
         self.write(f"{name}_labels", (len(labels),), "int64", [labels])
 
 
 @contextmanager
 def create_store(path: Path, *, name: str, classes: Iterable[str], origin: str, **facts: Any) -> Iterator[StoreWriter]:
-    """Write a store; it takes its place at `path` when the block ends well, and leaves nothing when it does not.
+    """Write a store, which replaces the one at `path` when the block succeeds; otherwise nothing is left of it.
 
-    The caller holds the lock of `path`: what lies under the temporary name is from a process that was killed.
+    The caller holds the lock of `path`: what has the temporary name is from a process that was killed.
     """
     partial = path.with_name(f".{path.name}.partial")
     with explain_disk_errors(path.parent):
@@ -186,7 +193,7 @@ def create_store(path: Path, *, name: str, classes: Iterable[str], origin: str, 
 
 @contextmanager
 def explain_disk_errors(folder: Path) -> Iterator[None]:
-    """Say in one sentence that the disk is full or the folder not ours to write in."""
+    """Turn the error of a full disk or a folder without write permission into a `UserError`."""
     try:
         yield
     except OSError as error:
@@ -196,6 +203,4 @@ def explain_disk_errors(folder: Path) -> Iterator[None]:
             problem = "it may not be written to"
         else:
             raise
-        raise UserError(
-            f"Cannot store data in {folder}: {problem}; set DIGN_DATA to a folder with room for it."
-        ) from error
+        raise UserError(f"Cannot store data in {folder}: {problem}; set DIGN_DATA to another folder.") from error

@@ -1,4 +1,4 @@
-"""What the sources that live in the cache have in common: find, build once, open, resize, verify."""
+"""The base of sources that are stored in the cache: find, build once, open, resize, verify."""
 
 from __future__ import annotations
 
@@ -11,31 +11,40 @@ import numpy as np
 from dign.core.errors import UserError
 from dign.core.locks import wait_for_lock
 from dign.core.progress import ProgressCallback
-from dign.data.cache import Store, create_store, explain_disk_errors, open_store
+from dign.data.cache import Store, create_store, explain_disk_errors, open_built_store, open_store
 from dign.data.dataset import Check, OfficialSplits
 from dign.data.decoding import resize
 from dign.data.download import remove_leftovers
 
 
 class CachedSource:
-    """A published data set. Subclasses say which files of the user's they take (`candidates`), how those become a
-    store (`build`), how to `download` them, and what the arrays must be (`checks`)."""
+    """A published data set.
+
+    Subclasses say which files of the user they accept (`candidates`), how those become a store (`build`), how to
+    `download` them, and what the arrays must be (`check`).
+    """
 
     name: str
     title: str
-    placing: str
-    """What to put into the cache folder where no download works."""
-    download_files: tuple[str, ...]
-    """The names of the files that a download brings."""
+
+    @property
+    def placing(self) -> str:
+        """What the user can put into the cache folder if no download works."""
+        raise NotImplementedError
+
+    @property
+    def download_files(self) -> tuple[str, ...]:
+        """The names of the files that a download creates."""
+        raise NotImplementedError
 
     def candidates(self, root: Path) -> list[Path]:
-        """Folders and archives in the official form that a person may have put into the cache folder."""
+        """Folders and archives in the official form that the user may have put into the cache folder."""
         raise NotImplementedError
 
     def build(self, origin: Path, target: Path, report: ProgressCallback, taken_from: str) -> None:
         """Turn a folder or an archive in the official form into the store `target`, or raise a `UserError`.
 
-        `taken_from` is remembered as where the data came from.
+        `taken_from` is recorded as where the data came from.
         """
         raise NotImplementedError
 
@@ -43,31 +52,31 @@ class CachedSource:
         """Fetch the data and build the store `target`; returns where it came from."""
         raise NotImplementedError
 
-    def checks(self, store: Store, report: ProgressCallback) -> list[Check]:
+    def check(self, store: Store, report: ProgressCallback) -> list[Check]:
         return store.verify(report)
 
     def read(self, root: Path, size: int | None, report: ProgressCallback) -> OfficialSplits:
-        return self.open(root, size, report).official()
+        return self.open(root, size, report).read_splits()
 
     def open(self, root: Path, size: int | None, report: ProgressCallback) -> Store:
         target = root / self.name
         store = open_store(target)
         if store is None:
-            self._build_from_what_lies_there(root, target, report)
-            store = open_store(target)
+            self._build_from_placed_files(root, target, report)
+            store = open_built_store(target)
         if size is None or store.info["arrays"]["train_images"]["shape"][-2:] == [size, size]:
             return store
         return resize_store(store, size, report)
 
-    def _build_from_what_lies_there(self, root: Path, target: Path, report: ProgressCallback) -> None:
-        origin = self._placed(root)
+    def _build_from_placed_files(self, root: Path, target: Path, report: ProgressCallback) -> None:
+        origin = self._find_placed_files(root)
         if origin is None:
             raise UserError(f"{self.title} is not in {root}: run `dign data fetch {self.name}`.")
         with explain_disk_errors(root), wait_for_lock(target, report):
             if open_store(target) is None:
                 self.build(origin, target, report, str(origin))
 
-    def _placed(self, root: Path) -> Path | None:
+    def _find_placed_files(self, root: Path) -> Path | None:
         return next((path for path in self.candidates(root) if path.exists()), None)
 
     def fetch(self, root: Path, report: ProgressCallback, origin: Path | None = None) -> str:
@@ -75,16 +84,16 @@ class CachedSource:
             raise UserError(f"There is no {origin} to take {self.title} from.")
         target = root / self.name
         with explain_disk_errors(root), wait_for_lock(target, report):
-            sentence = self._bring(root, target, report, origin)
+            sentence = self._fetch(root, target, report, origin)
             remove_leftovers(root, *self.download_files)
         return sentence
 
-    def _bring(self, root: Path, target: Path, report: ProgressCallback, origin: Path | None) -> str:
+    def _fetch(self, root: Path, target: Path, report: ProgressCallback, origin: Path | None) -> str:
         state = self._state(target, report) if origin is None else "unwanted"
-        if state == "sound":
+        if state == "intact":
             return f"{self.title} is already in {target} and verified."
         again = " The copy that was there before was damaged." if state == "damaged" else ""
-        placed = origin or self._placed(root)
+        placed = origin or self._find_placed_files(root)
         if placed is not None:
             self.build(placed, target, report, str(placed))
             return f"{self.title} was read from {placed} into {target}.{again}"
@@ -96,16 +105,16 @@ class CachedSource:
             store = open_store(target)
             if store is None:
                 return "missing"
-            return "sound" if all(check.good for check in self.checks(store, report)) else "damaged"
+            return "intact" if all(check.good for check in self.check(store, report)) else "damaged"
         except UserError:
             return "damaged"
 
     def verify(self, root: Path, report: ProgressCallback) -> list[Check]:
-        return self.checks(self.open(root, None, report), report)
+        return self.check(self.open(root, None, report), report)
 
 
 def resize_store(store: Store, size: int, report: ProgressCallback) -> Store:
-    """The store beside `store` that holds its images at size x size; made where it is not there yet."""
+    """Return the store beside `store` with its images at size x size, which is written if it does not exist."""
     target = store.path.with_name(f"{store.path.name}-{size}px-{store.identity}")
     made = open_store(target)
     if made is not None:
@@ -114,7 +123,7 @@ def resize_store(store: Store, size: int, report: ProgressCallback) -> Store:
         if open_store(target) is None:
             _write_resized(store, size, target, report)
             remove_other_stores(target, f"{store.path.name}-{size}px-")
-    return open_store(target)
+    return open_built_store(target)
 
 
 def _write_resized(store: Store, size: int, target: Path, report: ProgressCallback) -> None:
@@ -122,7 +131,7 @@ def _write_resized(store: Store, size: int, target: Path, report: ProgressCallba
     facts = {key: value for key, value in store.info.items() if key not in ("format", "arrays")}
     total, done = sum(len(store.array(f"{split}_labels")) for split in splits), 0
 
-    def counted(images: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+    def count(images: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
         nonlocal done
         for image in images:
             done += 1
@@ -132,11 +141,11 @@ def _write_resized(store: Store, size: int, target: Path, report: ProgressCallba
     with create_store(target, **facts) as writer:
         for split in splits:
             images, labels = store.array(f"{split}_images"), store.array(f"{split}_labels")
-            writer.write_split(split, counted(resize(images, size)), labels, (size, size))
+            writer.write_split(split, count(resize(images, size)), labels, (size, size))
 
 
 def remove_other_stores(keep: Path, prefix: str) -> None:
-    """Remove what older contents left under the same prefix, whole or half (who has one mapped keeps its copy)."""
+    """Remove older stores of the same prefix, complete or partial; a process that has one mapped keeps its copy."""
     for pattern in (f"{prefix}*", f".{prefix}*.partial"):
         for path in keep.parent.glob(pattern):
             if path != keep and path.is_dir():

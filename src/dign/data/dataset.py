@@ -15,7 +15,15 @@ from dign.core.progress import ProgressCallback
 
 @dataclass(frozen=True)
 class Split:
-    """Images (N,3,H,W) uint8 and class indices (N,) int64. The images may be a memory map: index, do not copy."""
+    """Images and their labels.
+
+    Attributes:
+        images: (N,3,H,W) uint8. They may be a memory map: index them, do not copy.
+        labels: Class indices, (N,) int64.
+
+    >>> len(Split(torch.zeros(2, 3, 8, 8, dtype=torch.uint8), torch.tensor([0, 1])))
+    2
+    """
 
     images: Tensor
     labels: Tensor
@@ -26,7 +34,19 @@ class Split:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set with three splits: `validation` is cut from the training images, `test` serves no choice."""
+    """A data set with three splits, checked when it is created.
+
+    Attributes:
+        name: For messages and results.
+        classes: Names of the classes, in the order of the labels.
+        train: Images to train on.
+        validation: Cut from the training images, for choices between models.
+        test: For the final measurement alone.
+        location: Where the images are stored, for display.
+
+    Raises:
+        UserError: Images or labels have the wrong shape, type or range.
+    """
 
     name: str
     classes: tuple[str, ...]
@@ -34,7 +54,6 @@ class DataSet:
     validation: Split
     test: Split
     location: str = "memory"
-    """Where the images lie, for a person to read."""
 
     def __post_init__(self) -> None:
         for name in ("train", "validation", "test"):
@@ -49,7 +68,7 @@ class DataSet:
 
 @dataclass(frozen=True)
 class OfficialSplits:
-    """What a source holds before a validation split is cut: `validation` only where the source brings its own."""
+    """The splits of a source before a validation split is cut; `validation` only if the source has its own."""
 
     classes: tuple[str, ...]
     train: Split
@@ -60,7 +79,7 @@ class OfficialSplits:
 
 @dataclass(frozen=True)
 class Check:
-    """The outcome of verifying one array: what it was compared with, and whether it agreed."""
+    """The result of verifying one array: what it was compared with, and whether it agreed."""
 
     what: str
     good: bool
@@ -68,12 +87,12 @@ class Check:
 
 
 class Source(Protocol):
-    """A place that images come from. `root` is the cache folder; `origin` a file or folder the user points to."""
+    """A source of images. `root` is the cache folder, `origin` a file or folder that the user names."""
 
     def read(self, root: Path, size: int | None, report: ProgressCallback) -> OfficialSplits: ...
 
     def fetch(self, root: Path, report: ProgressCallback, origin: Path | None = None) -> str:
-        """Bring the data into the cache unless a sound copy is there; returns a sentence that says what was done."""
+        """Store the data in the cache unless an intact copy is there; returns a sentence that says what was done."""
         ...
 
     def verify(self, root: Path, report: ProgressCallback) -> list[Check]: ...
@@ -89,5 +108,5 @@ def _check_split(data: DataSet, name: str, split: Split) -> None:
         raise UserError(f"{data.name}: {len(images)} {name} images but {len(labels)} labels.")
     if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < len(data.classes):
         raise UserError(
-            f"{data.name}: a {name} label lies outside 0..{len(data.classes) - 1}, the {len(data.classes)} classes."
+            f"{data.name}: a {name} label is outside 0..{len(data.classes) - 1}, the {len(data.classes)} classes."
         )

@@ -18,46 +18,45 @@ from dign.core.errors import UserError
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM", "JPEG2000", "AVIF", "MPO")
 
-MANY_PIXELS = 2**24
-MOST_PIXELS_PER_BYTE = 500
-"""A larger picture that is packed more densely is none, but a trap that fills the memory (photographs: about 5)."""
+BOMB_PIXELS = 2**24
+MAX_PIXELS_PER_BYTE = 500
+"""A larger picture with more pixels per byte is a decompression bomb (photographs have about 5)."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def fit(image: Image.Image, size: int) -> Image.Image:
-    """The middle square of an image, resized to size x size (bicubic, antialiased when it shrinks)."""
+    """Crop the middle square of an image, resized to size x size (bicubic, antialiased when it shrinks)."""
     if image.size == (size, size):
         return image
     return ImageOps.fit(image, (size, size), method=Image.Resampling.BICUBIC)
 
 
 def resize(images: np.ndarray, size: int) -> Iterator[np.ndarray]:
-    """Each of (N,3,H,W) as (3,size,size), one at a time."""
+    """Yield each image of (N,3,H,W) as (3,size,size)."""
     for image in images:
-        yield _channels_first(fit(Image.fromarray(np.ascontiguousarray(image.transpose(1, 2, 0))), size))
+        yield _to_channels_first(fit(Image.fromarray(np.ascontiguousarray(image.transpose(1, 2, 0))), size))
 
 
 def decode(file: bytes | Path, size: int | None = None) -> np.ndarray:
-    """An image file as uint8 (3,H,W): turned upright, grayscale and palettes and CMYK made RGB, alpha put on white.
+    """Decode an image file to uint8 (3,H,W): turned upright, converted to RGB, transparency on white.
 
-    Raises a `UserError` that gives the reason, without the name of the file, which the caller knows better.
+    Raises:
+        UserError: It cannot be decoded. The message gives the reason; the caller adds the name of the file.
     """
     try:
         with _open(file) as image:
             if size is not None:
-                image.draft(
-                    None, (2 * size, 2 * size)
-                )  # a JPEG far larger than needed is decoded at a half, a quarter...
+                image.draft(None, (2 * size, 2 * size))  # decodes a much larger JPEG at a half, a quarter...
             upright = to_rgb(ImageOps.exif_transpose(image))
-            return _channels_first(upright if size is None else fit(upright, size))
-    except Exception as error:  # image parsers raise whatever they like for a damaged file
+            return _to_channels_first(upright if size is None else fit(upright, size))
+    except Exception as error:  # parsers raise anything for a damaged file
         raise UserError(_reason(error)) from error
 
 
-def read_upright_size(file: Path) -> tuple[int, int]:
-    """Height and width as `decode` would give them, from the file's header."""
+def read_upright_size(file: bytes | Path) -> tuple[int, int]:
+    """Read height and width, as `decode` would return them, from the file's header."""
     try:
         with _open(file) as image:
             width, height = image.size
@@ -78,29 +77,29 @@ def _open(file: bytes | Path) -> Image.Image:
     image = Image.open(io.BytesIO(file) if isinstance(file, bytes) else file, formats=_formats())
     size = len(file) if isinstance(file, bytes) else file.stat().st_size
     pixels = image.size[0] * image.size[1]
-    if pixels > MANY_PIXELS and pixels > MOST_PIXELS_PER_BYTE * size:
-        raise UserError(f"it claims to hold {pixels} pixels in {size} bytes")
+    if pixels > BOMB_PIXELS and pixels > MAX_PIXELS_PER_BYTE * size:
+        raise UserError(f"it is a decompression bomb: {pixels} pixels in {size} bytes")
     return image
 
 
 def to_rgb(image: Image.Image) -> Image.Image:
-    """RGB, whatever the mode: gray of more than 8 bits is scaled to 8, transparency lies on white."""
+    """Convert any mode to RGB: gray of more than 8 bits is scaled to 8, transparency is put on white."""
     if image.mode.startswith("I") or image.mode == "F":
-        image = Image.fromarray(_eight_bits(np.asarray(image, dtype=np.float64), image.mode))
+        image = Image.fromarray(_scale_to_uint8(np.asarray(image, dtype=np.float64), image.mode))
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
         layer = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer)
     return image.convert("RGB")
 
 
-def _eight_bits(gray: np.ndarray, mode: str) -> np.ndarray:
+def _scale_to_uint8(gray: np.ndarray, mode: str) -> np.ndarray:
     """Gray levels of 16 or 32 bits, or real numbers in [0,1] or [0,255], as uint8."""
     if not np.isfinite(gray).all():
-        raise UserError("it holds pixels that are not finite numbers")
+        raise UserError("it contains pixels that are not finite")
     most, least = gray.max(initial=0), gray.min(initial=0)
     top = 255 if mode == "F" else 65535
     if least < 0 or most > top:
-        raise UserError(f"its pixels go from {least:g} to {most:g}, outside 0 to {top}")
+        raise UserError(f"its pixels range from {least:g} to {most:g}, outside 0 to {top}")
     if mode == "F":
         gray = gray * 255 if most <= 1 else gray
     elif mode != "I" or most > 255:  # 32 bits may hold 8-bit levels
@@ -110,7 +109,7 @@ def _eight_bits(gray: np.ndarray, mode: str) -> np.ndarray:
 
 
 def map_in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """work(item) for each, in order, in threads (Pillow lets go of the interpreter lock while it decodes).
+    """Yield work(item) for each item, in order, from threads (Pillow releases the interpreter lock).
 
     Items are handed out in rounds, so that memory does not grow with their number.
     """
@@ -122,16 +121,16 @@ def map_in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> It
 
 
 def replace_unprintable(text: object) -> str:
-    """A name from a file system as it may be shown: what is no printable character becomes U+FFFD."""
+    """Make a name from a file system safe to display: every unprintable character becomes U+FFFD."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in str(text))
 
 
 def find_common_size(sizes: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
-    """The one size that all have, or None."""
+    """Return the size that all have in common, or None."""
     return sizes[0] if len(set(sizes)) == 1 else None
 
 
-def _channels_first(image: Image.Image) -> np.ndarray:
+def _to_channels_first(image: Image.Image) -> np.ndarray:
     return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
 
 

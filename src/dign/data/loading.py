@@ -24,17 +24,24 @@ SOURCES: dict[str, Source] = {
 }
 """The named sources; `folder:PATH` is made by `find_source`."""
 
-LARGEST_SIZE = 4096
+MAX_SIZE = 4096
 
 
 def find_source(name: str) -> Source:
-    """The source of a name, or of `folder:PATH`."""
+    """Return the source of a data set.
+
+    Args:
+        name: One of `SOURCES`, or `folder:PATH`.
+
+    Raises:
+        UserError: There is no such source.
+    """
     if name.startswith(FOLDER_PREFIX):
         return Folder(name.removeprefix(FOLDER_PREFIX))
     if name not in SOURCES:
         if Path(name).is_dir():
             raise UserError(
-                f"There is no data set '{name}'; for the images in the folder of that name say folder:{name}."
+                f"There is no data set '{name}': for the images in the folder of that name use 'folder:{name}'."
             )
         raise unknown_name("data set", name, [*SOURCES, f"{FOLDER_PREFIX}PATH"])
     return SOURCES[name]
@@ -49,12 +56,26 @@ def load(
     root: Path | str | None = None,
     progress: ProgressCallback | None = None,
 ) -> DataSet:
-    """The data set `name`, with `validation` (a fraction) of its training images cut off, the same for a same seed.
+    """Load a data set.
 
-    `size` resizes every image to size x size, once. `root` is the cache folder (default: `cache_root()`).
-    `progress` is told (what, done, total); by default a bar is drawn where standard error is a terminal.
+    Args:
+        name: "digits", "cifar10", "cifar100", "tiny-imagenet", or "folder:PATH" for images of your own.
+        size: Resize every image to size x size pixels; the result is cached.
+        validation: Fraction of the training images to cut off as the validation split. A source with a validation
+            split of its own (a folder with val/ beside test/) keeps that instead.
+        validation_seed: Decides which images are cut off.
+        root: The cache folder, by default `cache_root()`.
+        progress: Called with (what, done, total). By default a bar is drawn if standard error is a terminal.
 
-    A source with a validation split of its own (`folder:` with val/ beside test/) keeps it, and nothing is cut.
+    Returns:
+        The three splits as uint8 images, mapped from the cache where that is possible.
+
+    Raises:
+        UserError: The name is unknown, the data are not in the cache, or an argument is invalid.
+
+    >>> digits = load("digits", size=8)
+    >>> len(digits.train), len(digits.validation), len(digits.test)
+    (1293, 145, 359)
     """
     _check(size, validation)
     source = find_source(name)
@@ -65,12 +86,12 @@ def load(
     else:
         train, held_out = cut_split(official.train, validation, validation_seed, "validation split")
     if len(official.test) == 0 or (validation > 0 and len(held_out) == 0):
-        raise UserError(f"{name} has too few images: each split takes at least one from a class, of two or more.")
+        raise UserError(f"{name} has too few images: a class needs at least two, of which each split takes one.")
     return DataSet(name, official.classes, train, held_out, official.test, official.location)
 
 
 def _check(size: int | None, validation: float) -> None:
-    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= LARGEST_SIZE):
-        raise UserError(f"size must be a whole number of pixels from 1 to {LARGEST_SIZE}, not {size!r}.")
+    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MAX_SIZE):
+        raise UserError(f"invalid size {size!r}: expected a whole number of pixels from 1 to {MAX_SIZE}.")
     if isinstance(validation, bool) or not isinstance(validation, int | float) or not 0 <= validation < 1:
-        raise UserError(f"validation must be a fraction of at least 0 and below 1, not {validation!r}.")
+        raise UserError(f"invalid validation {validation!r}: expected a fraction of at least 0 and below 1.")

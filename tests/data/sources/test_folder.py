@@ -118,7 +118,7 @@ def test_fetching_clears_a_damaged_cache_away(photographs, tmp_path):
 
 def test_mixed_sizes_need_a_size(photographs, tmp_path, save_image):
     save_image(photographs / "train" / "red" / "wide.png", size=(12, 6))
-    with pytest.raises(UserError, match=r"from 6x12 to 8x8.*--size"):
+    with pytest.raises(UserError, match=r"from 6x12 to 8x8.*choose a size"):
         load(photographs, tmp_path)
     assert stores(tmp_path) == []
     assert load(photographs, tmp_path, size=6).image_size == (6, 6)
@@ -151,7 +151,7 @@ def test_pictures_in_a_format_that_cannot_be_decoded_are_not_left_out_unsaid(pho
 
 def test_what_is_wrong_with_a_folder_is_said(photographs, tmp_path, save_image):
     (photographs / "train" / "green").mkdir()
-    with pytest.raises(UserError, match=r"class folder .*train/green holds no images"):
+    with pytest.raises(UserError, match=r"class folder .*train/green contains no images"):
         load(photographs, tmp_path)
     (photographs / "train" / "green").rename(photographs / "test" / "green")
     with pytest.raises(UserError, match="test/green is a class that the training images do not have"):
@@ -224,11 +224,11 @@ def test_gray_of_any_kind_becomes_eight_bits(tmp_path, values, kind, levels):
 @pytest.mark.parametrize(
     ("values", "kind", "sentence"),
     [
-        ([0.0, float("nan")], "float32", "pixels that are not finite numbers"),
-        ([0.0, float("inf")], "float32", "pixels that are not finite numbers"),
-        ([-0.5, 0.5], "float32", "its pixels go from -0.5 to 0.5, outside 0 to 255"),
-        ([0.0, 300.0], "float32", "its pixels go from 0 to 300, outside 0 to 255"),
-        ([0, 70000], "int32", "its pixels go from 0 to 70000, outside 0 to 65535"),
+        ([0.0, float("nan")], "float32", "pixels that are not finite"),
+        ([0.0, float("inf")], "float32", "pixels that are not finite"),
+        ([-0.5, 0.5], "float32", "its pixels range from -0.5 to 0.5, outside 0 to 255"),
+        ([0.0, 300.0], "float32", "its pixels range from 0 to 300, outside 0 to 255"),
+        ([0, 70000], "int32", "its pixels range from 0 to 70000, outside 0 to 65535"),
     ],
 )
 def test_gray_that_cannot_be_understood_is_refused(tmp_path, values, kind, sentence):
@@ -285,7 +285,7 @@ def test_a_tiny_file_that_claims_a_huge_picture_is_refused_before_it_is_decoded(
     bad = good.getvalue()[:12] + header + struct.pack(">I", zlib.crc32(header)) + good.getvalue()[33:]
     (tmp_path / "bomb.png").write_bytes(bad)
     for read in (decode, read_upright_size):
-        with pytest.raises(UserError, match="claims to hold 143130744 pixels"):
+        with pytest.raises(UserError, match="decompression bomb: 143130744 pixels"):
             read(tmp_path / "bomb.png")
     plain = io.BytesIO()
     Image.new("1", (4200, 4200)).save(plain, "TIFF")  # an honest picture of more than 2^24 pixels

@@ -97,8 +97,8 @@ def test_everything_that_is_missing_or_wrong_is_named(tmp_path, layout):
         (annotations, lines + "val_77.JPEG\tn01443537\t0\t0\t1\t1\n", "val_77.JPEG of val_annotations.txt is missing"),
         (annotations, "", "names no images"),
         (annotations, None, "lacks val/val_annotations.txt"),
-        (layout / "wnids.txt", "n01443537\nn02124075\n", "train/n07749582 is none of the classes"),
-        (layout / "wnids.txt", "\n".join([*WNIDS, "n09999999"]), "class folder train/n09999999 holds no images"),
+        (layout / "wnids.txt", "n01443537\nn02124075\n", "train/n07749582 is not one of the classes"),
+        (layout / "wnids.txt", "\n".join([*WNIDS, "n09999999"]), "class folder train/n09999999 contains no images"),
         (
             layout / "train" / WNIDS[0] / "images" / f"{WNIDS[0]}_2.JPEG",
             jpeg(9)[:300],

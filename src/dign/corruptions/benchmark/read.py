@@ -348,5 +348,5 @@ def _folder_condition(benchmark: Benchmark, name: str, severity: int) -> Conditi
         paths += files
         labels += [label] * len(files)
     if not paths:
-        raise UserError(f"{folder} holds no images.")
+        raise UserError(f"{folder} contains no images.")
     return Condition(name, severity, _Files(tuple(paths)), torch.tensor(labels))

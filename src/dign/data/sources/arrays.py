@@ -1,4 +1,4 @@
-"""A data set from arrays that a person already has in memory."""
+"""A data set from arrays in memory."""
 
 from __future__ import annotations
 
@@ -29,10 +29,21 @@ def from_arrays(
     validation: float = 0.1,
     validation_seed: int = 0,
 ) -> DataSet:
-    """A data set from images (N,3,H,W) or (N,H,W,3), or one gray channel in place of three, or (N,H,W).
+    """Make a data set from arrays.
 
-    They are uint8, or float in [0,1], which is rounded to uint8. Without test images a fifth of every class
-    becomes the test split, the same every time.
+    Args:
+        name: For messages and results.
+        images: (N,3,H,W) or (N,H,W,3); gray ones with one channel, or (N,H,W). uint8, or float in [0,1], which is
+            rounded to uint8.
+        labels: One whole number from 0 on for each image.
+        classes: Names of the classes, in the order of the labels.
+        test_images: As `images`. Without them a fixed fifth of every class is the test split.
+        test_labels: As `labels`.
+        validation: Fraction of the training images to cut off as the validation split.
+        validation_seed: Decides which images are cut off.
+
+    Raises:
+        UserError: An array has the wrong shape, type or range.
 
     >>> images = np.zeros((10, 4, 4, 3), dtype=np.uint8)
     >>> data = from_arrays("mine", images, [0, 1] * 5, ["cat", "dog"])
@@ -82,7 +93,7 @@ def _to_uint8(name: str, what: str, pixels: Tensor) -> Tensor:
     if not pixels.is_floating_point():
         raise UserError(f"{name}: {what} must be uint8, or float in [0,1], not {pixels.dtype}.")
     if bool(pixels.isnan().any()):
-        raise UserError(f"{name}: {what} hold NaN pixels: remove or repair those images.")
+        raise UserError(f"{name}: {what} contain NaN: remove or fix those images.")
     if pixels.numel() and not 0 <= float(pixels.min()) <= float(pixels.max()) <= 1:
-        raise UserError(f"{name}: {what} hold float pixels outside [0,1]: divide by 255, or hand in uint8.")
+        raise UserError(f"{name}: {what} contain float pixels outside [0,1]: divide by 255, or pass uint8.")
     return to_uint8(pixels)

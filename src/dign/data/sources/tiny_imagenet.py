@@ -57,8 +57,8 @@ class TinyImageNet(CachedSource):
         if not wnids:
             raise UserError(f"{origin}: wnids.txt names no classes.")
         splits = {
-            "train": _training(pictures, wnids, origin),
-            "test": _validation(pictures, _lines(lists, "val/val_annotations.txt", origin), wnids, origin),
+            "train": _find_training(pictures, wnids, origin),
+            "test": _find_validation(pictures, _lines(lists, "val/val_annotations.txt", origin), wnids, origin),
         }
         classes = _class_names(wnids, _lines(lists, "words.txt", origin))
         with create_store(target, name=self.name, classes=classes, origin=taken_from, wnids=wnids) as writer:
@@ -92,7 +92,7 @@ def _files(origin: Path) -> Iterator[tuple[str, bytes | Path]]:
                 yield path.relative_to(origin).as_posix(), path
     elif is_archive(origin):
         for name, data in read_members(origin, lambda name: _place(name) is not None):
-            yield _place(name), data
+            yield _place(name) or name, data
     else:
         raise UserError(f"{origin} is neither a folder nor a .zip, .tar.gz, .tgz or .tar archive.")
 
@@ -110,26 +110,26 @@ def _place(member: str) -> str | None:
 
 def _lines(lists: Mapping[str, bytes], name: str, origin: Path) -> list[str]:
     if name not in lists:
-        raise UserError(f"{origin} is no Tiny-ImageNet, or was cut short: it lacks {name}.")
+        raise UserError(f"{origin} is not Tiny-ImageNet, or incomplete: it lacks {name}.")
     return [line for line in lists[name].decode("utf-8", "replace").splitlines() if line.strip()]
 
 
-def _training(pictures: Files, wnids: tuple[str, ...], origin: Path) -> list[Picture]:
+def _find_training(pictures: Files, wnids: tuple[str, ...], origin: Path) -> list[Picture]:
     label_of = {wnid: label for label, wnid in enumerate(wnids)}
     found: list[list[Picture]] = [[] for _ in wnids]
     for place in sorted(pictures):
         if place.startswith("train/"):
             wnid = place.split("/")[1]
             if wnid not in label_of:
-                raise UserError(f"{origin}: train/{replace_unprintable(wnid)} is none of the classes in wnids.txt.")
+                raise UserError(f"{origin}: train/{replace_unprintable(wnid)} is not one of the classes in wnids.txt.")
             found[label_of[wnid]].append(Picture(f"{origin}/{place}", pictures[place], label_of[wnid]))
     for wnid, members in zip(wnids, found, strict=True):
         if not members:
-            raise UserError(f"{origin}: the class folder train/{replace_unprintable(wnid)} holds no images.")
+            raise UserError(f"{origin}: the class folder train/{replace_unprintable(wnid)} contains no images.")
     return [picture for members in found for picture in members]
 
 
-def _validation(pictures: Files, lines: list[str], wnids: tuple[str, ...], origin: Path) -> list[Picture]:
+def _find_validation(pictures: Files, lines: list[str], wnids: tuple[str, ...], origin: Path) -> list[Picture]:
     """In the order of val_annotations.txt: 'val_0.JPEG<tab>n03444034<tab>x<tab>y<tab>...'."""
     label_of = {wnid: label for label, wnid in enumerate(wnids)}
     found = []
