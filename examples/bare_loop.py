@@ -7,17 +7,18 @@ batch and gives back a loss.
 """
 
 import torch
-from sklearn.datasets import load_digits
 from torch import nn
 
+from dign.core.pixels import to_float
+from dign.data import load
 from dign.methods import DiGN
 
 
 def digits() -> tuple[torch.Tensor, torch.Tensor]:
     """Images (1797,3,8,8) in [0,1] and their labels."""
-    values, labels = load_digits(return_X_y=True)
-    images = torch.from_numpy(values).float().view(-1, 1, 8, 8) / 16
-    return images.expand(-1, 3, -1, -1), torch.from_numpy(labels)
+    data = load("digits", size=8, validation=0)
+    images = torch.cat((data.train.images, data.test.images))
+    return to_float(images), torch.cat((data.train.labels, data.test.labels))
 
 
 def main(epochs: int = 8) -> float:

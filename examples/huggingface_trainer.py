@@ -11,12 +11,13 @@ import tempfile
 
 import numpy as np
 import torch
-from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.utils.data import Dataset, Subset
 from transformers import ResNetConfig, ResNetForImageClassification, Trainer, TrainingArguments
 
+from dign.core.pixels import to_float
 from dign.core.seeds import make_generator
+from dign.data import load
 from dign.methods import DiGN, Method
 from dign.models import Normalize
 
@@ -50,9 +51,9 @@ class Digits(Dataset):
     """Images (3,8,8) in [0,1] under the names that transformers use."""
 
     def __init__(self) -> None:
-        values, labels = load_digits(return_X_y=True)
-        self.images = (torch.from_numpy(values).float().view(-1, 1, 8, 8) / 16).expand(-1, 3, -1, -1)
-        self.labels = torch.from_numpy(labels)
+        data = load("digits", size=8, validation=0)
+        self.images = to_float(torch.cat((data.train.images, data.test.images)))
+        self.labels = torch.cat((data.train.labels, data.test.labels))
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -8,11 +8,12 @@ Lightning keeps its loop, its loggers and its devices; the method takes the plac
 
 import lightning
 import torch
-from sklearn.datasets import load_digits
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, TensorDataset, random_split
+from torch.utils.data import DataLoader, TensorDataset
 
+from dign.core.pixels import to_float
 from dign.core.seeds import make_generator
+from dign.data import load
 from dign.methods import DiGN, Method
 
 
@@ -41,9 +42,8 @@ class Classifier(lightning.LightningModule):
 
 def main(epochs: int = 5) -> float:
     lightning.seed_everything(0, verbose=False)
-    values, labels = load_digits(return_X_y=True)
-    images = (torch.from_numpy(values).float().view(-1, 1, 8, 8) / 16).expand(-1, 3, -1, -1)
-    train, test = random_split(TensorDataset(images, torch.from_numpy(labels)), [1400, 397])
+    data = load("digits", size=8, validation=0)
+    train, test = (TensorDataset(to_float(split.images), split.labels) for split in (data.train, data.test))
     model = nn.Sequential(
         nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(32, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU(), nn.Flatten(), nn.Linear(64 * 16, 10),
@@ -55,7 +55,7 @@ def main(epochs: int = 5) -> float:
     trainer.fit(
         Classifier(model, DiGN(sigma_max=0.4, weight=1.0)),
         DataLoader(train, batch_size=70, shuffle=True),
-        DataLoader(test, batch_size=397),
+        DataLoader(test, batch_size=len(test)),
     )
     accuracy = trainer.callback_metrics["accuracy"].item()
     print(f"test accuracy {accuracy:.1f} %")

@@ -10,11 +10,12 @@ told so with `mean=(0, 0, 0)`, `std=(1, 1, 1)`).
 
 import timm
 import torch
-from sklearn.datasets import load_digits
 from timm.optim import create_optimizer_v2
 from timm.task import TrainingTask
 from torch import Tensor, nn
 
+from dign.core.pixels import to_float
+from dign.data import load
 from dign.methods import DiGN, Method
 from dign.models import Normalize
 
@@ -33,10 +34,11 @@ class MethodTask(TrainingTask):
 
 def main(epochs: int = 4) -> float:
     torch.manual_seed(0)
-    values, labels = load_digits(return_X_y=True)
-    images = (torch.from_numpy(values).float().view(-1, 1, 8, 8) / 16).expand(-1, 3, -1, -1)
+    data = load("digits", size=8, validation=0)
+    images = to_float(torch.cat((data.train.images, data.test.images)))
     images = nn.functional.interpolate(images, scale_factor=4)  # timm's networks halve the sides five times
-    labels, order = torch.from_numpy(labels), torch.randperm(len(labels))
+    labels = torch.cat((data.train.labels, data.test.labels))
+    order = torch.randperm(len(labels))
     train, test = order[:1400], order[1400:]
 
     network = timm.create_model("resnet10t", num_classes=10)

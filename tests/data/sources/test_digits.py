@@ -5,7 +5,6 @@ from sklearn.datasets import load_digits
 
 import dign.data
 import dign.data.sources.digits as module
-from dign.core.errors import UserError
 from dign.core.progress import ignore_progress
 from dign.data.sources.digits import Digits
 
@@ -56,14 +55,3 @@ def test_the_file_has_the_values_and_order_of_scikit_learns():
 
 def test_verify_knows_the_data():
     assert all(check.good for check in Digits().verify(None, ignore_progress))
-
-
-@pytest.mark.parametrize("size", [0, -1, 5000, 2.5, True])
-def test_a_size_that_is_none_is_refused(size):
-    with pytest.raises(UserError, match="invalid size"):
-        dign.data.load("digits", size=size)
-
-
-def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(UserError, match=r"Did you mean 'digits'.*cifar10.*folder:PATH"):
-        dign.data.load("digit")
