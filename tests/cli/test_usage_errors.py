@@ -82,7 +82,7 @@ def test_a_list_of_methods_in_a_file_for_one_run_is_one_line(dign_command, tmp_p
     [
         (("train", "digits", "--device", "cpu:7"), "There is one CPU, whatever its cores: use the device 'cpu'."),
         (("train", "digits", "--epochs", "9" * 20), "epochs must be below 2^63"),
-        (("train", "pictures"), "say folder:pictures"),
+        (("train", "pictures"), "use 'folder:pictures'"),
     ],
 )
 def test_one_sentence_and_no_folder(dign_command, tmp_path, monkeypatch, words, sentence):

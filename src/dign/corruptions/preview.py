@@ -22,7 +22,7 @@ _PAPER, _INK, _FAINT = (255, 255, 255), (30, 30, 30), (120, 120, 120)
 
 
 def shrink(picture: np.ndarray) -> np.ndarray:
-    """uint8 (3,H,W) with sides of at most `LARGEST_SIDE`, none made smaller than `SMALLEST_SIDE`."""
+    """Shrink uint8 (3,H,W) to sides of at most `LARGEST_SIDE`, none made smaller than `SMALLEST_SIDE`."""
     image = Image.fromarray(np.ascontiguousarray(picture.transpose(1, 2, 0)))
     scale = min(1.0, LARGEST_SIDE / max(image.size))
     width, height = (max(round(side * scale), min(side, SMALLEST_SIDE)) for side in image.size)
@@ -38,7 +38,7 @@ def preview_sheet(
     profile: str | None = None,
     seed: int = 0,
 ) -> Image.Image:
-    """One row per corruption, under its family: the clean picture (3,H,W) uint8, then the severities."""
+    """Draw one row per corruption, by family: the clean picture (3,H,W) uint8, then the severities."""
     scale = _CELL / max(picture.shape[-2:])
     cell_height = round(picture.shape[-2] * scale)
     families = {family: [name for name in members if name in names] for family, members in FAMILIES.items()}
@@ -58,7 +58,7 @@ def preview_sheet(
             draw.text((_GAP, top + cell_height // 2), name.replace("_", " "), _INK, _font(17), anchor="lm")
             for column, severity in enumerate(levels):
                 made = corrupt(picture, name, severity, profile=profile, seed=seed)
-                sheet.paste(_enlarged(made, scale), (_left(column), top))
+                sheet.paste(_resize(made, scale), (_left(column), top))
             top += cell_height + _GAP
     return sheet
 
@@ -71,8 +71,8 @@ def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.load_default(size)
 
 
-def _enlarged(picture: Tensor, scale: float) -> Image.Image:
-    """Small pictures keep their pixels visible."""
+def _resize(picture: Tensor, scale: float) -> Image.Image:
+    """Resize a picture for its cell; the pixels of small ones stay visible."""
     image = Image.fromarray(picture.permute(1, 2, 0).contiguous().to("cpu", torch.uint8).numpy())
     size = (round(image.width * scale), round(image.height * scale))
     return image.resize(size, Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS)

@@ -128,7 +128,7 @@ class _Convolution(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         (above,) = gradients
         wanted = ctx.needs_input_grad
-        if torch.is_grad_enabled():  # somebody will differentiate this once more
+        if torch.is_grad_enabled():  # this will be differentiated again
             return _differentiable_backward(above.permute(0, 3, 1, 2), x, weight, wanted)
         above, images, kernels, of = above.contiguous(), _channels_last(x), _transformed_kernels(weight), _transforms()
         (height, width), (rows, columns) = x.shape[2:], _tiles(x)

@@ -128,7 +128,7 @@ def test_damaged_folders_are_errors(tmp_path: Path, images, labels) -> None:
     condition = open_benchmark(tmp_path).condition("contrast", 3)
     with pytest.raises(UserError, match=r"bee.2.JPEG cannot be read"):
         condition.images[:]
-    with pytest.raises(UserError, match="not what manifest"):
+    with pytest.raises(UserError, match="does not match its checksum"):
         open_benchmark(tmp_path, verify=True)
     victim.unlink()
     with pytest.raises(UserError, match="files are missing"):

@@ -199,16 +199,6 @@ def test_resizing_happens_once_and_keeps_labels(tmp_path, official, monkeypatch)
     assert SMALL10.read(tmp_path / "root", 32, ignore_progress).location == native.location
 
 
-def test_another_data_set_under_the_same_name_is_resized_anew(tmp_path, official, write_cifar10, make_images):
-    root = tmp_path / "root"
-    SMALL10.fetch(root, ignore_progress, official)
-    before = SMALL10.read(root, 8, ignore_progress).train.images.clone()
-    other = write_cifar10(tmp_path / "other", *make_images(50, seed=8), *make_images(20, seed=9))
-    SMALL10.fetch(root, ignore_progress, other)
-    assert not torch.equal(before, SMALL10.read(root, 8, ignore_progress).train.images)
-    assert len([name for name in left_in(root) if name.startswith("cifar10-8px")]) == 1
-
-
 def test_writing_to_loaded_images_never_reaches_the_cache(tmp_path, official):
     found = fetch(SMALL10, tmp_path / "root", official)
     found.train.images.zero_()

@@ -21,23 +21,23 @@ _BLOCK = 2**20
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest of a folder, or None where it has none, as the published benchmarks do."""
+    """Read the manifest of a folder; None if it has none, like the published benchmarks."""
     path = folder / FILE
     if not path.exists():
         return None
     try:
         manifest = read_json(path)
-        sound = isinstance(manifest, dict) and _is_sound(manifest)
+        valid = isinstance(manifest, dict) and _is_valid(manifest)
     except (OSError, ValueError):
-        sound = False
-    if not sound:
-        raise UserError(f"{path} is not a manifest that this version can read: make the benchmark again.")
+        valid = False
+    if not valid:
+        raise UserError(f"{path} is not a manifest that this version can read: write the benchmark again.")
     checked: dict[str, Any] = manifest
     return checked
 
 
-def _is_sound(manifest: dict[str, Any]) -> bool:
-    """Whether all that is read of it is there and makes sense; parts are called as we call them, and lie inside."""
+def _is_valid(manifest: dict[str, Any]) -> bool:
+    """Whether all entries are there and valid; the names of parts cannot point outside the folder."""
     layout: Any = manifest.get("layout")
     severities: Any = manifest.get("severities")
     parts: Any = manifest.get("parts")
@@ -63,16 +63,17 @@ def _are(values: Any, kind: type) -> bool:
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    """Write the manifest of a folder, atomically."""
     write_json(folder / FILE, manifest)
 
 
 def part_name(layout: str, corruption: str, severity: int | None = None) -> str:
-    """What the manifest calls a part: `fog.npy`, or `fog/3` for a folder of images."""
+    """Return the name of a part in the manifest: `fog.npy`, or `fog/3` for a folder of images."""
     return f"{corruption}.npy" if layout == NPY else f"{corruption}/{severity}"
 
 
 def hash_file(path: Path) -> str:
-    """The SHA-256 of a file, or of the names and contents of all files in a folder, in the order of their names."""
+    """Compute the SHA-256 of a file, or of the names and contents of all files in a folder, sorted by name."""
     total = hashlib.sha256()
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     for file in files:
@@ -88,6 +89,8 @@ def check_parts(folder: Path, manifest: dict[str, Any]) -> None:
     """Compare every part with its checksum; a `UserError` names the first that is missing or altered."""
     for part, entry in manifest["parts"].items():
         if not (folder / part).exists():
-            raise UserError(f"{folder / part} is missing, though {FILE} lists it: run `dign corrupt` again to mend it.")
+            raise UserError(f"{folder / part} is missing, though {FILE} lists it: run `dign corrupt` again to fix it.")
         if hash_file(folder / part) != entry["sha256"]:
-            raise UserError(f"{folder / part} is not what {FILE} says it is: run `dign corrupt` again to mend it.")
+            raise UserError(
+                f"{folder / part} does not match its checksum in {FILE}: run `dign corrupt` again to fix it."
+            )
