@@ -60,7 +60,7 @@ def test_a_sheet_has_what_was_asked_for_and_a_long_picture_has_one(tmp_path: Pat
         (("digits",), "either --out"),
         (("digits", "--out", "x", "--preview", "y.png"), "either --out"),
         (("nowhere.png", "--preview", "y.png"), "no picture nowhere.png"),
-        (("nowhere.png", "--preview", "y"), "end it in .png"),
+        (("nowhere.png", "--preview", "y"), "let it end in .png"),
         (("nowhere.png", "--preview", "y.png", "--size", "32"), "--size is for benchmarks of a data set"),
         (("digits", "--out", "x", "--only", "noize"), "Did you mean 'noise'"),
         (("digits", "--out", "x", "--severity", "7"), "invalid severity"),

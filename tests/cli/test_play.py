@@ -35,7 +35,7 @@ def test_mistakes_get_one_sentence_and_code_2(dign_command, run, tmp_path, monke
         for args, sentence in (
             ((run, "--port", taken.getsockname()[1]), "choose another, or 0 for any free one (--host, --port)"),
             ((unfinished, "--port", 0), "has not finished training"),
-            ((tmp_path, "--port", 0), "is no model"),
+            ((tmp_path, "--port", 0), "is not a model"),
         ):
             code, out, err = dign_command("play", *args)
             assert code == 2 and out == "" and sentence in err and err.count("\n") == 1

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from PIL import Image
 
 import dign.data
 from dign.cli import main
+from dign.cli.predict import _read_lines
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +59,16 @@ def test_mistakes_get_one_sentence_and_code_2(dign_command, run_folder, pictures
     (tmp_path / "text.jpg").write_text("not a picture")
     for args, sentence in (
         ((run_folder, tmp_path / "text.jpg"), "it is not an image in a known format"),
-        ((run_folder, tmp_path / "missing.png"), "there is no such file"),
-        ((run_folder, pictures, "--sigma", "much"), "--sigma takes noise levels"),
-        ((tmp_path, pictures), "is no model"),
-        ((f"hub:{tmp_path}", pictures), "is no model"),
+        ((run_folder, tmp_path / "missing.png"), "the file does not exist"),
+        ((run_folder, pictures, "--sigma", "much"), "invalid --sigma 'much': expected noise levels"),
+        ((tmp_path, pictures), "is not a model"),
+        ((f"hub:{tmp_path}", pictures), "is not a model"),
     ):
         code, out, err = dign_command("predict", *args)
         assert code == 2 and out == "" and sentence in err and err.count("\n") == 1
+
+
+def test_names_on_standard_input_may_be_any_bytes(tmp_path):
+    stream = io.TextIOWrapper(io.BytesIO(b"caf\xe9.png\r\n\na b.png\n"), encoding="utf-8", errors="strict")
+    assert [os.fsencode(name) for name in _read_lines(stream)] == [b"caf\xe9.png", b"a b.png"]
+    assert _read_lines(io.StringIO("a.png\n")) == ["a.png"]

@@ -3,13 +3,14 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
 from dign.cli import main
-from dign.cli.landscape import parse_radii
-from dign.core.errors import UserError, quote_path
+from dign.cli.usage_errors import explain, name_options
+from dign.core.errors import ResumableError, UserError, quote_path
 
 SEE = ": see `dign {} --help`."
 
@@ -104,7 +105,29 @@ def test_a_name_like_an_option_is_typed_as_a_path():
     assert quote_path("-x") == "./-x" and quote_path("a b") == "'a b'"
 
 
-def test_radii_are_counted():
-    assert len(parse_radii("1:2:1000")) == 1000
-    with pytest.raises(UserError, match="at most 1000"):
-        parse_radii("1:2:100000000000")
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Try a smaller `lr` than 3.", "Try a smaller --lr than 3."),
+        ("choose another `size`, `batch_size` or `model`.", "choose another --size, --batch-size or --model."),
+        ('choose `preset="fast"`, or `freeze=body`', "choose --preset fast, or --freeze body"),
+        ("`draws` is not an option of train, and `dign data fetch x` is a command", None),
+    ],
+)
+def test_parameters_in_a_message_become_options(text, shown):
+    from dign.cli.train import command
+
+    assert name_options(text, command) == (shown or text)
+    assert name_options(text, None) == text
+
+
+def test_the_options_of_the_commands_in_a_group_are_known():
+    from dign.cli.data import command
+
+    assert name_options("set `size` or `validation_seed`", command) == "set --size or --validation-seed"
+
+
+def test_a_run_that_can_be_resumed_has_its_command():
+    error = ResumableError("It has not finished: resume it first.", Path("my run"))
+    assert explain(error, None) == "It has not finished: resume it first. To resume: `dign train --resume 'my run'`."
+    assert explain(UserError("No."), None) == "No."

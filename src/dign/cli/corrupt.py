@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dign.cli.options import json_option, print_json
 from dign.corruptions import FAMILIES, NAMES, PROFILES
 from dign.data.names import FOLDER_PREFIX
 from dign.data.names import NAMES as DATA_NAMES
@@ -54,11 +55,12 @@ def _complete_only(context: click.Context, parameter: click.Parameter, incomplet
 @click.option("--seed", type=int, default=0, show_default=True, help="seed of the corruptions")
 @click.option("--workers", type=click.IntRange(min=1), help="threads; default: the number of cores")
 @click.option("--quiet", "-q", is_flag=True, help="no progress bar, no summary")
+@json_option
 def command(source: str, **options: Any) -> None:
     """Corrupt the images of DATA and write them as a benchmark, or show the corruptions of one IMAGE.
 
-    An interrupted run goes on where it stopped when the same command is given again, and gives the same bytes, whatever
-    the number of threads. manifest.json holds the settings and the SHA-256 of every part.
+    The same command again resumes an interrupted one, and writes the same bytes, whatever the number of threads.
+    manifest.json has the settings and the SHA-256 of every part.
 
     \b
     Examples:
@@ -70,7 +72,7 @@ def command(source: str, **options: Any) -> None:
 
     if (options["out"] is None) == (options["preview"] is None):
         raise UserError(
-            "Say either --out FOLDER, to write a benchmark, or --preview FILE, to see one picture corrupted."
+            "Give either --out FOLDER, to write a benchmark, or --preview FILE, to see one picture corrupted."
         )
     if options["preview"] is not None:
         _preview(Path(source), options)
@@ -95,7 +97,7 @@ def _preview(picture: Path, options: dict[str, Any]) -> None:
     target: Path = options["preview"]
     Image.init()
     if target.suffix.lower() not in Image.EXTENSION:
-        raise UserError(f"{target} does not say which kind of picture to write: end it in .png.")
+        raise UserError(f"{target} has no known image format: let it end in .png.")
     if not picture.is_file():
         raise UserError(f"There is no picture {picture}: --preview takes an image file, --out a data set.")
     try:
@@ -107,6 +109,8 @@ def _preview(picture: Path, options: dict[str, Any]) -> None:
     sheet = preview_sheet(small, names, severities, profile=options["profile"], seed=options["seed"])
     with replace_file(target) as partial:
         sheet.save(partial, format=Image.EXTENSION[target.suffix.lower()])
+    if options["as_json"]:
+        print_json({"preview": str(target), "corruptions": list(names), "severities": list(severities)})
     if not options["quiet"]:
         click.echo(f"{target}: {len(names)} corruptions at severities {', '.join(map(str, severities))}", err=True)
 
@@ -143,6 +147,8 @@ def _benchmark(source: str, options: dict[str, Any]) -> None:
             workers=options["workers"],
             progress=lambda done, total: progress.update(task, completed=done, total=total),
         )
+    if options["as_json"]:
+        print_json(manifest)
     frost = f", frost from {frost_source()}" if "frost" in names else ""
     console.print(
         f"{options['out']}: {len(names)} corruptions at severities {', '.join(map(str, severities))}, "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dign.cli.options import json_option, print_json
 from dign.data.names import FOLDER_PREFIX, NAMES
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def complete_names(context: click.Context, parameter: click.Parameter, incomplet
 
 
 name_argument = click.argument("name", shell_complete=complete_names)
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="no progress, no messages but errors")
 
 
 @click.group("data")
@@ -29,7 +31,7 @@ def command() -> None:
 
     \b
     NAME is one of digits, cifar10, cifar100, tiny-imagenet, or folder:PATH for your own images.
-    They live in the folder $DIGN_DATA, else in the platform's cache directory.
+    They are stored in the folder $DIGN_DATA, or in the platform's cache directory.
 
     \b
     Examples:
@@ -47,11 +49,13 @@ def command() -> None:
     type=click.Path(path_type=Path),
     help="Take it from this folder or archive in the official form instead of from the network.",
 )
-def fetch(name: str, origin: Path | None) -> None:
-    """Bring the data set NAME into the cache, verified.
+@quiet_option
+@json_option
+def fetch(name: str, origin: Path | None, quiet: bool, as_json: bool) -> None:
+    """Fetch the data set NAME into the cache, and verify it.
 
-    A sound copy that is there already is left alone; a damaged one is fetched again. An interrupted download goes on
-    where it stopped. digits and folder:PATH need no fetching.
+    An intact copy is left alone; a damaged one is fetched again. An interrupted download is resumed. digits and
+    folder:PATH need no fetching.
 
     \b
     Examples:
@@ -61,9 +65,12 @@ def fetch(name: str, origin: Path | None) -> None:
     from dign.data import cache_root, find_source
 
     source = find_source(name)
-    with _reporting() as report:
+    with _report_progress(quiet) as report:
         sentence = source.fetch(cache_root(), report, origin)
-    click.echo(sentence)
+    if as_json:
+        print_json({"data": name, "folder": str(cache_root()), "message": sentence})
+    elif not quiet:
+        click.echo(sentence)
 
 
 @command.command()
@@ -71,8 +78,9 @@ def fetch(name: str, origin: Path | None) -> None:
 @click.option("--size", type=click.IntRange(1, 4096), help="Resize every image to SIZE x SIZE.")
 @click.option("--validation", type=float, default=0.1, show_default=True, help="Fraction cut from the training images.")
 @click.option("--validation-seed", type=int, default=0, show_default=True, help="Another seed cuts other images.")
-def show(name: str, size: int | None, validation: float, validation_seed: int) -> None:
-    """Show splits, classes, image size and where the data set NAME lies.
+@json_option
+def show(name: str, size: int | None, validation: float, validation_seed: int, as_json: bool) -> None:
+    """Show splits, classes, image size and the location of the data set NAME.
 
     \b
     Examples:
@@ -81,15 +89,20 @@ def show(name: str, size: int | None, validation: float, validation_seed: int) -
     """
     from dign.data import load
 
-    with _reporting() as report:
+    with _report_progress() as report:
         data = load(name, size=size, validation=validation, validation_seed=validation_seed, progress=report)
-    _print_summary(data)
+    if as_json:
+        print_json(_describe(data))
+    else:
+        _print_summary(data)
 
 
 @command.command()
 @name_argument
-def verify(name: str) -> None:
-    """Compute the checksums of the data set NAME again; exit code 2 where one is wrong.
+@quiet_option
+@json_option
+def verify(name: str, quiet: bool, as_json: bool) -> None:
+    """Compute the checksums of the data set NAME again; exit code 2 if one is wrong.
 
     \b
     Example:
@@ -99,30 +112,45 @@ def verify(name: str) -> None:
     from dign.data import cache_root, find_source
 
     source = find_source(name)
-    with _reporting() as report:
+    with _report_progress(quiet) as report:
         checks = source.verify(cache_root(), report)
-    for check in checks:
+    if as_json:
+        print_json([{"what": check.what, "good": check.good, "against": check.against} for check in checks])
+    for check in checks if not (as_json or quiet) else ():
         click.echo(f"{'good' if check.good else 'WRONG'}  {check.what}: compared with {check.against}")
     wrong = [check.what for check in checks if not check.good]
     if wrong:
-        raise UserError(f"{name} is damaged ({', '.join(wrong)}): run `dign data fetch {name}` to mend it.")
+        raise UserError(f"{name} is damaged ({', '.join(wrong)}): run `dign data fetch {name}` to fix it.")
 
 
 @contextmanager
-def _reporting() -> Iterator[ProgressCallback]:
-    """A bar on a terminal; elsewhere (a log file) one line for each new thing that is being done."""
+def _report_progress(quiet: bool = False) -> Iterator[ProgressCallback]:
+    """A bar on a terminal; elsewhere (a log file) one line for each new task."""
     from dign.core.progress import TerminalBar
 
-    said: set[str] = set()
-    with TerminalBar() as bar:
+    shown: set[str] = set()
+    with TerminalBar(not quiet) as bar:
 
         def report(what: str, done: int, total: int | None) -> None:
-            if not bar.visible and what not in said:
-                said.add(what)
+            if not quiet and not bar.visible and what not in shown:
+                shown.add(what)
                 click.echo(f"{what.removesuffix(', bytes')} ...", err=True)
             bar(what, done, total)
 
         yield report
+
+
+def _describe(data: DataSet) -> dict[str, Any]:
+    return {
+        "name": data.name,
+        "classes": list(data.classes),
+        "image_size": list(data.image_size),
+        "location": str(data.location),
+        "splits": {
+            name: getattr(data, name).labels.bincount(minlength=len(data.classes)).tolist()
+            for name in ("train", "validation", "test")
+        },
+    }
 
 
 def _print_summary(data: DataSet) -> None:
@@ -133,8 +161,8 @@ def _print_summary(data: DataSet) -> None:
     height, width = data.image_size
     facts = (
         f"{data.name}: {len(data.classes)} classes, images of {height}x{width} pixels (height x width)",
-        f"lies in: {data.location}",
-        f"classes: {_some(data.classes)}",
+        f"location: {data.location}",
+        f"classes: {_join_some(data.classes)}",
     )
     for fact in facts:
         console.print(fact, markup=False, highlight=False, soft_wrap=True)
@@ -151,6 +179,6 @@ def _counts(split: Split, classes: int) -> tuple[Any, ...]:
     return str(len(split)), str(int(counts.min())), str(int(counts.max()))
 
 
-def _some(names: tuple[str, ...], most: int = 10) -> str:
+def _join_some(names: tuple[str, ...], most: int = 10) -> str:
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown}, ... ({len(names) - most} more)"

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @click.command("grid", short_help="Run many trainings and evaluations from one file.")
 @click.argument("file", type=click.Path())
-@click.option("--out", metavar="DIR|URL", help="where the runs land  [default: runs/NAME of the file]")
+@click.option("--out", metavar="DIR|URL", help="where the runs are stored  [default: runs/NAME of the file]")
 @click.option("--only", multiple=True, metavar="PATTERN", help="only runs whose names match, as in '*augmix*' or seed0")
 @click.option("--dry-run", is_flag=True, help="show the plan and stop")
-@click.option("--measure/--no-measure", default=True, show_default=True, help="time a few steps to expect the time")
+@click.option("--measure/--no-measure", default=True, show_default=True, help="time a few steps to estimate the time")
 @click.option("--max-parallel", type=click.IntRange(min=1), metavar="N", help="most runs at once  [default: what fits]")
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="CPU threads of a run  [default: cores/runs]")
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True)
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 @click.option("--sensitivity", is_flag=True, help="run nothing: draw the sensitivity study of what is done")
 @click.option("--quiet", "-q", is_flag=True, help="no plan, no table")
 def command(file: str, out: str | None, **options: Any) -> None:
-    """Carry out the runs that FILE describes: every list in it means "each of these" (docs/grid.md).
+    """Run what FILE describes: every list in it means "each of these" (docs/grid.md).
 
-    Each run is an ordinary folder of `dign train` and `dign evaluate`. What is done is never done again, what was
-    killed goes on from its checkpoint, and what fails does not stop the others: start the same command again at any
-    time, or twice at once. The exit code is 1 if a run failed.
+    Each run is an ordinary folder of `dign train` and `dign evaluate`. What is done is never repeated, what was killed
+    is resumed from its checkpoint, and what fails does not stop the others: start the same command again at any time,
+    or twice at once. The exit code is 1 if a run failed.
 
     \b
     Examples:
@@ -46,10 +46,10 @@ def command(file: str, out: str | None, **options: Any) -> None:
     whole = read_plan(file)
     out = out or f"runs/{Path(file).stem}"
     if options["sensitivity"]:
-        _draw(whole.chosen(options["only"]), out, options["quiet"], must=True)
+        _draw(whole.select(options["only"]), out, options["quiet"], must=True)
         return
     _check_options(options)
-    failed = _run(whole, whole.chosen(options["only"]), out, options)
+    failed = _run(whole, whole.select(options["only"]), out, options)
     if not options["dry_run"]:
         _draw(whole, out, options["quiet"], must=False)
     if failed:
@@ -67,27 +67,27 @@ def _check_options(options: dict[str, Any]) -> None:
 
 
 def _run(whole: Plan, plan: Plan, out: str, options: dict[str, Any]) -> dict[str, str]:
-    """Show the plan and carry it out; returns the failed runs with a sentence each."""
-    from dign.grid.scheduling import carry_out, check_benchmarks, failures, states_of
+    """Show the plan and run it; returns the failed runs with a sentence each."""
+    from dign.grid.scheduling import check_benchmarks, collect_failures, read_states, run_plan
     from dign.grid.storage import open_store
     from dign.grid.view import RunningView
 
-    states = states_of(plan.runs, out)
+    states = read_states(plan.runs, out)
     if options["engine"] == "local":  # a cluster may see folders that this machine does not
         check_benchmarks(plan.runs, states)
-    engine = _engine(whole, out, options)
+    engine = _make_engine(whole, out, options)
     try:
         if not options["quiet"]:
             _show_plan(plan, states, out, engine, measure=options["measure"])
         if options["dry_run"]:
             return {}
         with RunningView(plan, states, open_store(out), quiet=options["quiet"]) as view:
-            return failures(carry_out(plan.runs, states, engine, out, view))
+            return collect_failures(run_plan(plan.runs, states, engine, out, view))
     finally:
         engine.close()
 
 
-def _engine(plan: Plan, out: str, options: dict[str, Any]) -> Engine:
+def _make_engine(plan: Plan, out: str, options: dict[str, Any]) -> Engine:
     threads = options["threads"] or plan.threads
     if options["engine"] == "ray":
         from dign.grid.engines.ray import RayEngine
@@ -99,17 +99,17 @@ def _engine(plan: Plan, out: str, options: dict[str, Any]) -> Engine:
             retries=options["retries"],
             max_parallel=options["max_parallel"],
         )
-    from dign.grid.engines.local import LocalEngine, share_out, visible_gpus
+    from dign.grid.engines.local import LocalEngine, split_cores, visible_gpus
 
     gpus = visible_gpus(plan.runs[0].config.device)
-    slots, threads = share_out(len(plan.runs), max_parallel=options["max_parallel"], threads=threads, gpus=len(gpus))
+    slots, threads = split_cores(len(plan.runs), max_parallel=options["max_parallel"], threads=threads, gpus=len(gpus))
     return LocalEngine(slots, threads, options["retries"], gpus)
 
 
 def _show_plan(plan: Plan, states: Any, out: str, engine: Engine, *, measure: bool) -> None:
     from rich.console import Console
 
-    from dign.grid.estimate import expected_times
+    from dign.grid.estimate import estimate_times
     from dign.grid.state import Stage
     from dign.grid.storage import open_store
     from dign.grid.view import plan_summary, plan_table
@@ -125,14 +125,14 @@ def _show_plan(plan: Plan, states: Any, out: str, engine: Engine, *, measure: bo
     left = [run for run in plan.runs if states[run.name].stage is not Stage.DONE]
     if measure and left:
         with console.status("Measuring the speed"):
-            expected = expected_times(left, engine.measure)
+            expected = estimate_times(left, engine.measure)
     console.print(plan_table(plan, states, fractions, expected))
     summary = plan_summary(plan, states, fractions, expected, engine.parallel, engine.threads)
     console.print(f"{summary} Into {store.location}.", highlight=False, markup=False)
 
 
 def _draw(plan: Plan, out: str, quiet: bool, *, must: bool) -> None:
-    """Draw the sensitivity study, if the grid is one; `must`: say so if it is not."""
+    """Draw the sensitivity study, if the grid is one; with `must`, raise if it is not."""
     from dign.grid.sensitivity_figures import draw_sensitivity
 
     for path in draw_sensitivity(plan, out, must=must):

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import click
 
+from dign.cli.options import json_option, print_json
 from dign.core.errors import UserError
 
-MOST_RADII = 1000
-"""More are a slip of the finger, and would fill the memory."""
+MAX_RADII = 1000
+"""More are a typing error, and would fill the memory."""
 
 
 @click.command("landscape", short_help="Measure how flat and smooth the loss is around images.")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(), metavar="RUN [RUN ...]")
-@click.option("--out", type=click.Path(), default="landscape", show_default=True, help="folder for the outcome")
+@click.option("--out", type=click.Path(), default="landscape", show_default=True, help="folder for the results")
 @click.option("--images", type=click.IntRange(min=1), default=1000, show_default=True, help="number of images")
 @click.option("--split", type=click.Choice(["validation", "test", "train"]), default="validation", show_default=True)
 @click.option(
@@ -29,7 +30,8 @@ MOST_RADII = 1000
 )
 @click.option("--batch-size", type=click.IntRange(min=1), help="images at once  [default: what fits into memory]")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, ...")
-@click.option("--quiet", "-q", is_flag=True, help="no progress bar, no table")
+@click.option("--quiet", "-q", is_flag=True, help="no progress bar, no summary")
+@json_option
 def command(runs: tuple[str, ...], **options: object) -> None:
     """The loss around images: the four panels of the paper's Figure 2, several runs in one figure.
 
@@ -71,7 +73,9 @@ def command(runs: tuple[str, ...], **options: object) -> None:
 
         result = compare_runs(opened, choices, options["out"], follow)
     for model in result["models"]:
-        console.print(summary_line(model), highlight=False, markup=False)
+        console.print(summarize(model), highlight=False, markup=False)
+    if options["as_json"]:
+        print_json(result)
     written = f"Wrote {Path(options['out']) / 'landscape.png'} and landscape.json beside it."
     console.print(written, highlight=False, markup=False)
 
@@ -82,7 +86,7 @@ def parse_radii(text: str) -> tuple[float, ...]:
         if ":" in text:
             first, last, count = text.split(":")
             steps = int(count) - 1
-            if not 1 <= steps < MOST_RADII:
+            if not 1 <= steps < MAX_RADII:
                 raise ValueError
             return tuple(
                 round(float(first) + (float(last) - float(first)) * step / steps, 6) for step in range(steps + 1)
@@ -90,11 +94,11 @@ def parse_radii(text: str) -> tuple[float, ...]:
         return tuple(float(word) for word in text.split(","))
     except ValueError as error:
         raise UserError(
-            f"--radii takes numbers as in 1,2,4 or 1:8:8 (from:to:count), at most {MOST_RADII}, not '{text}'."
+            f"invalid --radii '{text}': expected at most {MAX_RADII} numbers, e.g. 1,2,4 or 1:8:8 (from:to:count)."
         ) from error
 
 
-def summary_line(model: dict) -> str:
+def summarize(model: dict) -> str:
     gradient, curvature = model["gradient_norm"], model["curvature"]
     return (
         f"{model['name']}: {model['images']} images, accuracy {model['clean_accuracy']:.1f} %, "

@@ -1,7 +1,8 @@
-"""Options made from the fields of a configuration, shown in groups."""
+"""Options shared by verbs: those made from the fields of a configuration, and JSON output."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any, get_type_hints
@@ -15,9 +16,9 @@ _KINDS = {int: click.INT, float: click.FLOAT, str: click.STRING}
 
 
 def config_options(complete: Mapping[str, Mapping[str, str]]) -> list[click.Option]:
-    """One option per field of `RunConfig` but `data`; an option that is not given stays None, so TOML can speak.
+    """One option per field of `RunConfig` except `data`; an option that is not given stays None, so that TOML applies.
 
-    `complete` gives the names, with descriptions, that a shell may complete for an option.
+    `complete` has the names, with descriptions, that a shell may complete for an option.
     """
     hints = get_type_hints(RunConfig)
     options = []
@@ -26,20 +27,20 @@ def config_options(complete: Mapping[str, Mapping[str, str]]) -> list[click.Opti
             continue
         kind, choices = hints[spec.name], spec.metadata["choices"]
         flag = "--" + spec.name.replace("_", "-")
-        default = "" if spec.default in (MISSING, "") else f"  [default: {_shown(spec.default)}]"
+        default = "" if spec.default in (MISSING, "") else f"  [default: {_format_default(spec.default)}]"
         option = click.Option(
             [f"{flag}/--no-{flag[2:]}" if kind is bool else flag],
             type=click.Choice(choices) if choices else None if kind is bool else _KINDS[kind],
             default=None,
             help=spec.metadata["help"] + default,
-            shell_complete=_completer(complete[spec.name]) if spec.name in complete else None,
+            shell_complete=_make_completer(complete[spec.name]) if spec.name in complete else None,
         )
         option.group = spec.metadata["group"]
         options.append(option)
     return options
 
 
-def _shown(default: Any) -> str:
+def _format_default(default: Any) -> str:
     return (
         str(default).lower()
         if isinstance(default, bool)
@@ -49,7 +50,7 @@ def _shown(default: Any) -> str:
     )
 
 
-def _completer(names: Mapping[str, str]) -> Any:
+def _make_completer(names: Mapping[str, str]) -> Any:
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
         known, _, last = incomplete.rpartition("+")
         prefix = f"{known}+" if known else ""
@@ -57,6 +58,13 @@ def _completer(names: Mapping[str, str]) -> Any:
         return [click.shell_completion.CompletionItem(prefix + name, help=text) for name, text in matches]
 
     return complete
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="print the result as JSON on standard output")
+
+
+def print_json(value: Any) -> None:
+    click.echo(json.dumps(value, indent=1, ensure_ascii=False))
 
 
 class GroupedCommand(click.Command):
@@ -74,7 +82,7 @@ class GroupedCommand(click.Command):
 
 
 def parse_words(words: list[str]) -> tuple[str | None, dict[str, str]]:
-    """The data's name, and what the command does not know itself, `--sigma-max 0.1` or `--dign.weight=1`, by name."""
+    """The data's name, and the options that the command itself does not have, as `--sigma-max 0.1`, by name."""
     data: str | None = None
     parsed: dict[str, str] = {}
     rest = list(words)
@@ -92,10 +100,10 @@ def parse_words(words: list[str]) -> tuple[str | None, dict[str, str]]:
             value = rest.pop(0)
         if name == "data":
             raise UserError(f"The data is named without --data: `dign train {value}`.")
-        parsed[name.replace("-", "_") if "." not in name else _dotted(name)] = value
+        parsed[name.replace("-", "_") if "." not in name else _normalize_dotted(name)] = value
     return data, parsed
 
 
-def _dotted(name: str) -> str:
+def _normalize_dotted(name: str) -> str:
     owner, _, key = name.rpartition(".")
     return f"{owner}.{key.replace('-', '_')}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dign.cli.options import GroupedCommand, config_options, parse_words
+from dign.cli.options import GroupedCommand, config_options, parse_words, print_json
+from dign.cli.usage_errors import name_options
 from dign.core.catalog import METHODS, MODELS
 from dign.core.checks import check_tables, coerce
 from dign.core.errors import UserError, find_nearest_name, quote_path
@@ -16,6 +18,9 @@ from dign.data.names import FOLDER_DESCRIPTION, FOLDER_PREFIX
 from dign.data.names import NAMES as DATA
 from dign.parallel.launching import exit_code_for_rank, is_rank_zero
 from dign.runs.config import PRESETS, RunConfig, read_toml
+
+if TYPE_CHECKING:
+    from dign.runs.folder import Run
 
 HELP = """Train a model. DATA is a data set's name, folder:PATH, or a TOML file that describes the run.
 
@@ -44,7 +49,7 @@ def _complete_data(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 def run_command(**options: Any) -> None:
     ctx = click.get_current_context()
-    resume, out, quiet = options.pop("resume"), options.pop("out"), options.pop("quiet")
+    resume, out, quiet, as_json = (options.pop(name) for name in ("resume", "out", "quiet", "as_json"))
     given = {key: value for key, value in options.items() if value is not None}
     processes = {key: given.pop(key) for key in ("devices", "nodes") if resume and key in given}
     if resume:
@@ -52,7 +57,7 @@ def run_command(**options: Any) -> None:
         flags = [f"--{key.replace('_', '-')}" for key in given] + ["--out"] * bool(out)
         extra = flags + words + ctx.args
         if extra:
-            raise UserError(f"--resume goes on with the run's own configuration: drop {extra[0]}.")
+            raise UserError(f"--resume uses the run's own configuration: drop {extra[0]}.")
     config = None if resume else resolve(given, ctx.args)
     folder = Path(resume) if resume else Path(out) if out else _default_folder(config)
 
@@ -61,20 +66,36 @@ def run_command(**options: Any) -> None:
     from dign.training.loop import resume as resume_run
 
     reuse_memory()
+    shown: dict[str, Any] = {"quiet": quiet, "translate": partial(name_options, command=command)}
     try:
-        run = resume_run(folder, quiet=quiet, **processes) if resume else train(config, folder, quiet=quiet)
+        run = resume_run(folder, **shown, **processes) if resume else train(config, folder, **shown)
     except Interrupted as stopped:
         if is_rank_zero():
-            click.echo(f"{stopped} Go on with: dign train --resume {quote_path(folder)}", err=True)
+            click.echo(f"{stopped} To resume: dign train --resume {quote_path(folder)}", err=True)
         ctx.exit(exit_code_for_rank(130))
-    if is_rank_zero() and not quiet:
-        click.echo(f"Trained: {run.path}. Next: dign evaluate {quote_path(run.path)}", err=True)
+    if not is_rank_zero():
+        return
+    if not quiet:
+        click.echo(summarize(run), err=True)
+    if as_json:
+        document = {"run": str(run.path), "seconds": run.info.get("seconds"), "validation": run.validation()}
+        print_json({**document, "notes": run.info.get("notes", [])})
+
+
+def summarize(run: Run) -> str:
+    """What was reached, in how long, and what to type next."""
+    from dign.training.cost import describe_duration
+
+    scores = run.validation()
+    time = f"Trained in {describe_duration(run.info.get('seconds'))}"
+    reached = f": validation accuracy {scores['accuracy']:.1f} % after epoch {scores['epoch']:g}" if scores else ""
+    return f"{time}{reached}. Saved in {run.path}\nNext: dign evaluate {quote_path(run.path)}"
 
 
 def resolve(given: dict[str, Any], words: list[str]) -> RunConfig:
-    """The configuration that the preset, the TOML file, the options and the method's options make together.
+    """The configuration from the preset, the TOML file, the options and the method's options.
 
-    Where a method's options stand before the data, the command took the first of them for the data's name.
+    If a method's options come before the data, click has taken the first of them for the data's name.
     """
     given = dict(given)
     data, method_options = parse_words([given.pop("data"), *words] if "data" in given else words)
@@ -93,11 +114,13 @@ def resolve(given: dict[str, Any], words: list[str]) -> RunConfig:
         for name, table in assign_options(coerce(values.get("method", "dign"), str, "method"), method_options).items():
             settings.setdefault(name, {}).update(table)
         values["settings"] = settings
+    if "data" not in values:
+        raise UserError("Which data? Name it, as in `dign train cifar10`, or set `data` in the configuration file.")
     return RunConfig.from_mapping(values)
 
 
 def _check_spelling(method_options: dict[str, str]) -> None:
-    """A word that is nearer to one of the command's own options than to any method's setting is one misspelled."""
+    """Refuse a word that is closer to one of the command's own options than to any method's setting."""
     from dataclasses import fields
 
     from dign.methods import METHODS as KINDS
@@ -127,9 +150,10 @@ command = GroupedCommand(
         click.Option(
             ["--out"], type=click.Path(), help="new folder for the run  [default: runs/DATA-MODEL-METHOD-SEED]"
         ),
-        click.Option(["--resume"], type=click.Path(), metavar="RUN", help="go on with an interrupted run"),
+        click.Option(["--resume"], type=click.Path(), metavar="RUN", help="resume an interrupted run"),
         click.Option(["--preset"], type=click.Choice(list(PRESETS)), help="starting point for all settings"),
-        click.Option(["--quiet", "-q"], is_flag=True, help="no progress bar"),
+        click.Option(["--quiet", "-q"], is_flag=True, help="no progress bar, no notes, no summary"),
+        click.Option(["--json", "as_json"], is_flag=True, help="print the outcome as JSON on standard output"),
         *config_options({"method": METHODS, "model": MODELS}),
     ],
 )

@@ -1,16 +1,15 @@
-"""The command line as a person uses it: what it prints, where it writes, and how it says no."""
+"""The command line as a user types it: what it prints, where it writes, and what it refuses."""
 
 import errno
 import json
-import os
 import shutil
 import subprocess
 import sys
 
 import pytest
 
-from dign.cli import VERBS, main
-from dign.cli.train import resolve
+from dign.cli import main
+from dign.cli.commands import VERBS
 from dign.core.errors import UserError
 from dign.evaluation.conditions import parse_severities
 from dign.runs import checkpoints
@@ -48,15 +47,6 @@ def test_importing_dign_needs_no_torch():
     assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout == "False\n"
 
 
-def test_lists_name_what_there_is(dign_command):
-    code, out, _ = dign_command("list", "methods")
-    assert code == 0 and all(word in out for word in ("standard", "rse", "dign-without-cr", "--sigma-max"))
-    models = dign_command("list", "models")[1]
-    assert all(name in models for name in ("densenet121", "timm:NAME", "dign[timm]", "hub:DIR"))
-    assert "tiny-imagenet" in dign_command("list", "data")[1]
-    assert "speckle_noise" in dign_command("list", "corruptions")[1]
-
-
 def test_names_for_help_match_the_registries():
     from dign.core import catalog as names
     from dign.methods import METHODS
@@ -84,23 +74,6 @@ def test_a_benchmark_is_read_at_the_severities_it_holds(dign_command, trained, t
     assert list(results["corruptions"]["contrast"]["severities"]) == ["2", "3"]
     code, _, err = dign_command("evaluate", trained, "--benchmark", folder, "--split", "validation")
     assert code == 2 and "test images" in err
-
-
-def test_a_toml_file_describes_a_run_and_options_win(tmp_path):
-    file = tmp_path / "run.toml"
-    file.write_text(
-        'data = "digits"\nmethod = "dign"\nepochs = 7\nlr = 0.5\n[settings.dign]\nweight = 3\nsamples = 1\n'
-    )
-    config = resolve({"data": str(file), "lr": 0.25}, ["--sigma-max", "0.4", "--dign.samples=5"])
-    assert (config.epochs, config.lr) == (7, 0.25)
-    assert config.settings["dign"] == {"weight": 3, "samples": "5", "sigma_max": "0.4"}
-
-
-def test_the_options_of_a_method_may_stand_before_the_data():
-    after = resolve({"data": "digits"}, ["--sigma-max", "0.4", "--weight=2"])
-    assert after.settings["dign"] == {"sigma_max": "0.4", "weight": "2"}
-    assert resolve({"data": "--sigma-max"}, ["0.4", "digits", "--weight=2"]) == after
-    assert resolve({"data": "--sigma-max"}, ["0.4", "--weight=2", "digits"]) == after
 
 
 @pytest.mark.parametrize(
@@ -182,22 +155,6 @@ def test_evaluating_an_unfinished_run_says_how_to_go_on(dign_command, trained, t
     assert code == 2 and "dign train --resume" in err
 
 
-def test_completion_scripts_and_completions(dign_command, monkeypatch):
-    for shell in ("bash", "zsh", "fish"):
-        code, out, _ = dign_command("completion", shell)
-        assert code == 0 and "_DIGN_COMPLETE" in out
-    script = "from dign.cli import main; main()"
-    environment = {
-        "_DIGN_COMPLETE": "bash_complete",
-        "COMP_WORDS": "dign train digits --method dign+aug",
-        "COMP_CWORD": "4",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", script], env={**os.environ, **environment}, capture_output=True, text=True
-    )
-    assert done.stdout.split() == ["plain,dign+augmix", "plain,dign+augmax"]
-
-
 def test_severities():
     assert parse_severities("1-3,5") == (1, 2, 3, 5)
     for wrong in ("0", "6", "", "a", "3-1"):
@@ -205,24 +162,9 @@ def test_severities():
             parse_severities(wrong)
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("settings = 5", "settings must hold a table for each method"),
-        ("[settings]\ndign = 5", "settings must hold a table for each method"),
-        ('method = "augmix"\n[settings.augmix]\noperations = 5', "augmix.operations must be a list, not 5"),
-        ("[settings.dign]\nlabel_smoothing = 1.5", "dign.label_smoothing must be at least 0 and below 1, not 1.5"),
-    ],
-)
-def test_settings_of_the_wrong_kind_are_one_sentence(dign_command, tmp_path, text, sentence):
-    (tmp_path / "run.toml").write_text(f'data = "digits"\n{text}\n')
-    code, _, err = dign_command("train", tmp_path / "run.toml", "--out", tmp_path / "run")
-    assert code == 2 and sentence in err and not (tmp_path / "run").exists()
-
-
 def test_commands_to_type_have_their_paths_in_quotes(dign_command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my run").mkdir()
-    (tmp_path / "my run" / "notes.txt").touch()
+    (tmp_path / "my run" / "config.toml").touch()
     code, _, err = dign_command("train", "digits", "--out", "my run")
     assert code == 2 and "`dign train --resume 'my run'`" in err

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
+
+from dign.cli.options import json_option, print_json
 
 
 @click.group("list", short_help="Show what there is: methods, models, data, corruptions.")
@@ -12,12 +16,13 @@ def command() -> None:
     \b
     Examples:
       dign list methods
-      dign list corruptions
+      dign list corruptions --json
     """
 
 
 @command.command("methods")
-def methods() -> None:
+@json_option
+def methods(as_json: bool) -> None:
     """Training methods with their settings, defaults, and cost in passes per image and step.
 
     \b
@@ -29,11 +34,16 @@ def methods() -> None:
     from dign.core.catalog import METHODS as DESCRIPTIONS
     from dign.methods import METHODS
 
+    if as_json:
+        print_json({name: _describe_method(kind(), DESCRIPTIONS[name]) for name, kind in METHODS.items()})
+        return
     for name, kind in METHODS.items():
         method = kind()
         cost = method.cost
         passes = f"{cost.forward:g} forward, {cost.backward:g} backward: {cost.standard_steps:.1f} Standard steps"
-        options = [f"--{spec.name.replace('_', '-')} {_short(getattr(method, spec.name))}" for spec in fields(method)]
+        options = [
+            f"--{spec.name.replace('_', '-')} {_format_value(getattr(method, spec.name))}" for spec in fields(method)
+        ]
         click.echo(click.style(name, bold=True) + f"  {DESCRIPTIONS[name]}")
         click.echo(f"    passes per image and step: {passes}")
         click.echo(click.wrap_text("  ".join(options), 100, "    ", "    "))
@@ -41,8 +51,16 @@ def methods() -> None:
     click.echo("A sum of methods shares the clean pass: --method dign+augmix.")
 
 
+def _describe_method(method: Any, description: str) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    cost = {**asdict(method.cost), "standard_steps": method.cost.standard_steps}
+    return {"description": description, "settings": asdict(method), "cost": cost}
+
+
 @command.command("models")
-def models() -> None:
+@json_option
+def models(as_json: bool) -> None:
     """Architectures.
 
     \b
@@ -52,14 +70,15 @@ def models() -> None:
     from dign.core.catalog import MODELS
 
     elsewhere = {
-        "timm:NAME": "any architecture of the timm library (extra dign\\[timm])",
-        "hub:DIR": "architecture and weights of a folder that `dign hub save` made (extra dign\\[hub])",
+        "timm:NAME": "any architecture of the timm library (extra dign[timm])",
+        "hub:DIR": "architecture and weights of a folder that `dign hub save` made (extra dign[hub])",
     }
-    _show_rows(("model", "what it is"), {**MODELS, **elsewhere})
+    _show_rows(("model", "what it is"), {**MODELS, **elsewhere}, as_json)
 
 
 @command.command("data")
-def data() -> None:
+@json_option
+def data(as_json: bool) -> None:
     """Data sets.
 
     \b
@@ -68,11 +87,12 @@ def data() -> None:
     """
     from dign.data.names import FOLDER_DESCRIPTION, FOLDER_PREFIX, NAMES
 
-    _show_rows(("data", "what it is"), {**NAMES, f"{FOLDER_PREFIX}PATH": FOLDER_DESCRIPTION})
+    _show_rows(("data", "what it is"), {**NAMES, f"{FOLDER_PREFIX}PATH": FOLDER_DESCRIPTION}, as_json)
 
 
 @command.command("corruptions")
-def corruptions() -> None:
+@json_option
+def corruptions(as_json: bool) -> None:
     """Corruptions by family.
 
     \b
@@ -81,24 +101,31 @@ def corruptions() -> None:
     """
     from dign.corruptions import FAMILIES
 
+    if as_json:
+        print_json({family: list(names) for family, names in FAMILIES.items()})
+        return
     rows = {family: ", ".join(names) for family, names in FAMILIES.items()}
     _show_rows(("family", "corruptions"), rows)
 
 
-def _short(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()
 
 
-def _show_rows(columns: tuple[str, str], rows: dict[str, str]) -> None:
+def _show_rows(columns: tuple[str, str], rows: dict[str, str], as_json: bool = False) -> None:
+    if as_json:
+        print_json(rows)
+        return
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD)
     table.add_column(columns[0], overflow="fold", no_wrap=True)
     table.add_column(columns[1], overflow="fold")
     for name, text in rows.items():
-        table.add_row(name, text)
+        table.add_row(Text(name), Text(text))
     Console().print(table, highlight=False)

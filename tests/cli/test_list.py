@@ -1,0 +1,20 @@
+"""`dign list`."""
+
+import json
+
+
+def test_lists_name_what_there_is(dign_command):
+    code, out, _ = dign_command("list", "methods")
+    assert code == 0 and all(word in out for word in ("standard", "rse", "dign-without-cr", "--sigma-max"))
+    models = dign_command("list", "models")[1]
+    assert all(name in models for name in ("densenet121", "timm:NAME", "dign[timm]", "hub:DIR"))
+    assert "tiny-imagenet" in dign_command("list", "data")[1]
+    assert "speckle_noise" in dign_command("list", "corruptions")[1]
+
+
+def test_lists_as_json(dign_command):
+    methods = json.loads(dign_command("list", "methods", "--json")[1])
+    assert methods["dign"]["settings"]["samples"] == 3 and methods["dign"]["cost"]["standard_steps"] == 4
+    assert "resnet18" in json.loads(dign_command("list", "models", "--json")[1])
+    assert "cifar10" in json.loads(dign_command("list", "data", "--json")[1])
+    assert "fog" in json.loads(dign_command("list", "corruptions", "--json")[1])["weather"]
