@@ -1,26 +1,18 @@
 """Cost and time of a grid, worked out by hand."""
 
-import time
-
 import pytest
 
 from dign.core.errors import UserError
-from dign.grid.estimate import Expected, expected_of, expected_times, extent_of, makespan, time_left
-from dign.grid.measure import Extent, Speed, measure_speed, seconds_per_image
+from dign.grid.estimate import Expected, estimate_run, estimate_times, get_extent, makespan, time_left
+from dign.grid.measure import Extent, Speed
 from dign.grid.plan import make_plan
 from dign.grid.state import Stage, State
-from dign.grid.view import duration
-from dign.training.cost import standard_equivalents, work_done
-
-
-def test_cost_is_counted_in_standard_trainings():
-    plan = make_plan({"data": "cifar10", "method": ["standard", "rse", "dign", "dign+augmix"]})
-    assert [standard_equivalents(run.config) for run in plan.runs] == [1, 1, 4, 6]
+from dign.training.cost import standard_equivalents, work_curve
 
 
 def test_time_of_a_run_follows_from_its_parts():
     (run,) = make_plan({"data": "cifar10", "epochs": 3, "evaluate": {"only": "noise", "severity": [1, 2]}}).runs
-    expected = expected_of(run, Extent(1100, 100, (32, 32), 10), Speed(step=0.5, predict=0.01, corrupt=0.02))
+    expected = estimate_run(run, Extent(1100, 100, (32, 32), 10), Speed(step=0.5, predict=0.01, corrupt=0.02))
     assert expected.training == 3 * 2 * 512 * 0.5, "the last partial batch of 512 is dropped"
     assert expected.evaluation == pytest.approx(100 * (9 * 0.01 + 2 * 0.02))
     assert expected.left(Stage.BEGUN, 0.25) == pytest.approx(0.75 * 1536 + 13)
@@ -44,12 +36,12 @@ def test_what_is_done_takes_no_time_and_what_is_unknown_stays_unknown():
 
 def test_data_that_is_not_here_is_planned_by_its_known_extent():
     (run,) = make_plan({"data": "tiny-imagenet", "validation": 0.1}).runs
-    assert extent_of(run.config) == Extent(90_000, 10_000, (64, 64), 200)
-    assert extent_of(run.config, "validation") == Extent(90_000, 10_000, (64, 64), 200)
+    assert get_extent(run.config) == Extent(90_000, 10_000, (64, 64), 200)
+    assert get_extent(run.config, "validation") == Extent(90_000, 10_000, (64, 64), 200)
     (small,) = make_plan({"data": "cifar10", "method": "standard"}).runs
-    assert [extent_of(small.config, split).evaluated for split in ("train", "validation")] == [45_000, 5_000]
+    assert [get_extent(small.config, split).evaluated for split in ("train", "validation")] == [45_000, 5_000]
     (digits,) = make_plan({"data": "digits", "method": "standard"}).runs
-    assert extent_of(digits.config, "validation").evaluated < extent_of(digits.config).evaluated == 359
+    assert get_extent(digits.config, "validation").evaluated < get_extent(digits.config).evaluated == 359
 
 
 def test_each_kind_of_run_is_measured_once():
@@ -63,7 +55,7 @@ def test_each_kind_of_run_is_measured_once():
         calls.append((config.method, config.settings.get("dign", {}).get("samples")))
         return Speed(1, 1, 1)
 
-    expected = expected_times(plan.runs, measure)
+    expected = estimate_times(plan.runs, measure)
     assert calls == [("standard", None), ("dign", 1), ("dign", 3)]
     assert len(expected) == len(plan.runs) == 4 + 16
 
@@ -77,10 +69,10 @@ def test_steps_that_are_cheaper_at_first_are_reckoned_so():
     ).runs
     cost = 0.5 * 9 / 16 + 0.25 * 2 * 9 / 16 + 0.25 * 2
     assert standard_equivalents(both.config) == pytest.approx(cost)
-    expected = expected_of(both, Extent(50_000, 10_000, (32, 32), 10), Speed(step=1, predict=0, corrupt=0))
+    expected = estimate_run(both, Extent(50_000, 10_000, (32, 32), 10), Speed(step=1, predict=0, corrupt=0))
     assert expected.training == pytest.approx(50_000 * cost / 2), "what is measured is a step of two passes"
-    assert work_done(both.config, 0.5) == pytest.approx(0.5 * 9 / 16 / cost), "the first half is the cheaper one"
-    assert (work_done(both.config, 0), work_done(both.config, 1)) == (0, 1)
+    assert work_curve(both.config)(0.5) == pytest.approx(0.5 * 9 / 16 / cost), "the first half is the cheaper one"
+    assert (work_curve(both.config)(0), work_curve(both.config)(1)) == (0, 1)
     left = time_left([both], {both.name: State(Stage.BEGUN)}, {both.name: 0.5}, {both.name: expected}, 1)
     assert left == pytest.approx(50_000 * (cost - 0.5 * 9 / 16) / 2)
 
@@ -90,49 +82,7 @@ def test_a_measurement_that_fails_gives_a_sentence():
         raise UserError("There is no CUDA device here.")
 
     (run,) = make_plan({"data": "cifar10"}).runs
-    assert expected_times([run], measure) == {run.name: "There is no CUDA device here."}
-
-
-def test_time_per_image_is_found_with_growing_batches():
-    seen = []
-
-    def sleep(images):
-        seen.append(len(images))
-        time.sleep(0.02 * len(images))
-
-    assert seconds_per_image(sleep, lambda count: _Batch(count), 500) == pytest.approx(0.02, rel=0.5)
-    assert seen == [2, 2, 4, 8, 16]
-
-
-def test_what_a_step_takes_whatever_its_images_is_spread_over_the_batch(monkeypatch):
-    monkeypatch.setattr("dign.grid.measure._seconds", lambda action, images: 0.5 + 0.01 * len(images))
-    assert seconds_per_image(lambda images: None, _Batch, 500) == pytest.approx(0.01 + 0.5 / 500)
-    assert seconds_per_image(lambda images: None, _Batch, 2) == pytest.approx(0.01 + 0.5 / 2)
-
-
-class _Batch:
-    is_cuda = False
-
-    def __init__(self, count):
-        self.count = count
-
-    def __len__(self):
-        return self.count
-
-
-def test_a_real_measurement_gives_positive_times(small):
-    (run,) = small(method="dign").runs
-    speed = measure_speed(run.config, Extent(64, 64, (8, 8), 10), ("shot_noise",), None)
-    assert min(speed.step, speed.predict, speed.corrupt) > 0
-    assert speed.step > speed.predict
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.4, "0 s"), (99, "99 s"), (600, "10 min"), (7200, "2.0 h"), (40 * 3600, "40 h"), (5 * 86400, "5.0 days")],
-)
-def test_times_are_written_for_people(seconds, text):
-    assert duration(seconds) == text
+    assert estimate_times([run], measure) == {run.name: "There is no CUDA device here."}
 
 
 @pytest.mark.parametrize("kind", [ValueError, AssertionError, NotImplementedError])
@@ -141,4 +91,4 @@ def test_a_model_that_cannot_take_the_images_ends_no_grid(kind):
         raise kind("Expected more than 1 value per channel")
 
     (run,) = make_plan({"data": "cifar10"}).runs
-    assert "more than 1 value" in expected_times([run], measure)[run.name]
+    assert "more than 1 value" in estimate_times([run], measure)[run.name]

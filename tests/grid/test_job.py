@@ -10,14 +10,12 @@ import torch
 from safetensors.torch import load_file
 
 import dign.training.loop
-from dign.core.errors import UserError
-from dign.grid.job import BUSY, DONE, FAILED, INTERRUPTED, Job, perform, pin_threads
+from dign.grid.job import BUSY, DONE, FAILED, INTERRUPTED, Job, pin_threads, run_job
 from dign.grid.plan import PlannedRun
-from dign.grid.scheduling import states_of
+from dign.grid.scheduling import read_states
 from dign.grid.state import Stage
-from dign.grid.storage import RemoteStore, _Mirror
 from dign.report.load import find_run_folders, load_runs
-from dign.runs.folder import load_run, locked
+from dign.runs.folder import load_run, lock_run
 
 
 def job_of(plan, out, number=0):
@@ -25,7 +23,7 @@ def job_of(plan, out, number=0):
 
 
 def stage(plan, out):
-    return states_of(plan.runs, out)[plan.runs[0].name].stage
+    return read_states(plan.runs, out)[plan.runs[0].name].stage
 
 
 def assert_same_weights(a, b):
@@ -38,7 +36,7 @@ def assert_same_weights(a, b):
 def undisturbed(tmp_path_factory, small):
     out = tmp_path_factory.mktemp("grid")
     plan = small()
-    return plan, out, perform(job_of(plan, out))
+    return plan, out, run_job(job_of(plan, out))
 
 
 @pytest.fixture
@@ -74,7 +72,7 @@ def test_a_finished_run_is_never_run_again(undisturbed):
     plan, out, first = undisturbed
     files = [path for path in (out / plan.runs[0].name).iterdir() if path.is_file()]
     before = {path: path.stat().st_mtime_ns for path in files}
-    again = perform(job_of(plan, out))
+    again = run_job(job_of(plan, out))
     assert again.state == DONE and again.summary == first.summary
     assert {path: path.stat().st_mtime_ns for path in files} == before
     assert stage(plan, out) is Stage.DONE
@@ -92,11 +90,11 @@ def test_threads_are_recorded_and_kept_when_a_run_goes_on(undisturbed):
 def test_an_interrupted_run_goes_on_to_the_same_weights(undisturbed, tmp_path, interrupt_at_step):
     plan, out, first = undisturbed
     patched = interrupt_at_step(7)
-    stopped = perform(job_of(plan, tmp_path))
+    stopped = run_job(job_of(plan, tmp_path))
     assert stopped.state == INTERRUPTED and "step 7 of 20" in stopped.error
     assert stage(plan, tmp_path) is Stage.BEGUN
     patched.undo()
-    assert perform(job_of(plan, tmp_path)).summary == first.summary
+    assert run_job(job_of(plan, tmp_path)).summary == first.summary
     assert_same_weights(out / plan.runs[0].name, tmp_path / plan.runs[0].name)
 
 
@@ -104,39 +102,16 @@ def test_a_temperature_that_is_asked_for_is_fitted_and_shown_beside_the_others(u
     plan, out, _ = undisturbed
     scaled = small(evaluate={"only": "shot_noise", "severity": 3, "temperature": True})
     assert stage(scaled, out) is Stage.TRAINED
-    assert perform(job_of(scaled, out)).state == DONE
+    assert run_job(job_of(scaled, out)).state == DONE
     results = json.loads((out / plan.runs[0].name / "results.json").read_text())
     assert results["temperature"]["noise"].keys() >= results["summary"]["calibration"]["noise"].keys() - {"bins"}
     assert stage(scaled, out) is Stage.DONE and stage(plan, out) is Stage.DONE
 
 
-def test_other_conditions_evaluate_again_without_training_again(undisturbed, small, tmp_path):
-    plan, out, _ = undisturbed
-    changed = small(evaluate={"only": "shot_noise", "severity": [3, 4]})
-    assert stage(changed, out) is Stage.TRAINED
-    other_seed = small(evaluate={"only": "shot_noise", "severity": 3, "seed": 1})
-    assert stage(other_seed, out) is Stage.TRAINED
-    weights = out / plan.runs[0].name / "model.safetensors"
-    before = weights.stat().st_mtime_ns
-    assert perform(job_of(changed, out)).state == DONE
-    assert stage(changed, out) is Stage.DONE and stage(plan, out) is Stage.TRAINED
-    assert weights.stat().st_mtime_ns == before
-    assert perform(job_of(plan, out)).state == DONE
-
-
-def test_a_folder_with_another_run_is_refused_before_anything_starts(undisturbed, small):
-    _, out, _ = undisturbed
-    with pytest.raises(UserError, match="holds a run with epochs 2, not 3: choose another --out"):
-        states_of(small(epochs=3).runs, out)
-    assert perform(job_of(small(epochs=3), out)).state == FAILED
-    free = {"device": "cpu", "compile": True, "winograd": False, "checkpoint_seconds": 9}
-    assert stage(small(**free), out) is Stage.DONE, "what does not change the outcome"
-
-
 def test_a_run_that_another_process_works_on_is_left_alone(undisturbed):
     plan, out, _ = undisturbed
-    with locked(out / ".grid" / plan.runs[0].name):
-        assert perform(job_of(plan, out)).state == BUSY
+    with lock_run(out / ".grid" / plan.runs[0].name):
+        assert run_job(job_of(plan, out)).state == BUSY
 
 
 def test_a_folder_that_was_only_begun_to_be_made_is_made_anew(undisturbed, tmp_path):
@@ -145,7 +120,7 @@ def test_a_folder_that_was_only_begun_to_be_made_is_made_anew(undisturbed, tmp_p
     folder.mkdir()
     (folder / "run.json").write_text("{}")
     (folder / ".config.toml.partial").write_text("da")
-    assert perform(job_of(plan, tmp_path)).summary == first.summary
+    assert run_job(job_of(plan, tmp_path)).summary == first.summary
 
 
 def test_a_folder_with_things_of_a_person_is_not_written_over(small, tmp_path):
@@ -153,7 +128,7 @@ def test_a_folder_with_things_of_a_person_is_not_written_over(small, tmp_path):
     folder = tmp_path / plan.runs[0].name
     folder.mkdir()
     (folder / "precious.txt").write_text("mine")
-    outcome = perform(job_of(plan, tmp_path))
+    outcome = run_job(job_of(plan, tmp_path))
     assert outcome.state == FAILED and "exists already" in outcome.error
     assert (folder / "precious.txt").read_text() == "mine"
 
@@ -164,7 +139,7 @@ def test_a_failure_is_one_sentence_and_its_traceback_is_in_the_log(small, tmp_pa
 
     monkeypatch.setattr(dign.training.loop, "train", broken)
     plan = small()
-    outcome = perform(job_of(plan, tmp_path))
+    outcome = run_job(job_of(plan, tmp_path))
     assert outcome.state == FAILED
     assert outcome.error == f"RuntimeError: the moon (details: {tmp_path / '.grid' / plan.runs[0].name / 'log.txt'})"
     assert "Traceback" in (tmp_path / ".grid" / plan.runs[0].name / "log.txt").read_text()
@@ -176,49 +151,3 @@ def test_a_job_survives_json(small):
     back = Job(**json.loads(json.dumps(job.__dict__))).run
     assert isinstance(back, PlannedRun)
     assert back.config == plan.runs[0].config and back.evaluation == plan.runs[0].evaluation
-
-
-def test_results_land_at_a_url_and_a_run_goes_on_from_there(undisturbed, tmp_path, interrupt_at_step):
-    """file:// goes the way of any other fsspec URL: a scratch folder that is fetched and sent off."""
-    plan, out, first = undisturbed
-    url = f"file://{tmp_path}/results"
-    patched = interrupt_at_step(11)
-    assert perform(job_of(plan, url)).state == INTERRUPTED
-    assert stage(plan, url) is Stage.BEGUN
-    assert (tmp_path / "results" / plan.runs[0].name / "checkpoint.safetensors").exists()
-    patched.undo()
-    outcome = perform(job_of(plan, url))
-    assert outcome.summary == first.summary
-    assert stage(plan, url) is Stage.DONE
-    arrived = tmp_path / "results" / plan.runs[0].name
-    assert_same_weights(out / plan.runs[0].name, arrived)
-    left = {path.name for path in arrived.iterdir()}
-    assert left >= {"config.toml", "run.json", "metrics.jsonl", "model.safetensors", "results.json"}
-    assert not [name for name in left if name.startswith((".", "checkpoint")) or name.endswith(".partial")]
-
-
-def test_a_checkpoint_never_arrives_newer_than_what_lies_beside_it(tmp_path):
-    store = RemoteStore(f"file://{tmp_path}/there")
-    folder = tmp_path / "here"
-    folder.mkdir()
-    (folder / "checkpoint.safetensors").write_text("step 10")
-    (folder / "metrics.jsonl").write_text("up to 10")
-    send = store.send
-
-    def sending(local, target):
-        send(local, target)
-        if local.name == "metrics.jsonl":  # the job goes on meanwhile
-            (folder / "metrics.jsonl").write_text("up to 20")
-            (folder / "new").write_text("step 20")
-            (folder / "new").replace(folder / "checkpoint.safetensors")
-
-    store.send = sending
-    mirror = _Mirror(store, "run", folder)
-    mirror.send()
-    there = tmp_path / "there" / "run"
-    assert (there / "metrics.jsonl").read_text() == "up to 10"
-    assert (there / "checkpoint.safetensors").read_text() == "step 10"
-    store.send = send
-    (folder / "checkpoint.safetensors").unlink()
-    mirror.send(final=True)
-    assert sorted(path.name for path in there.iterdir()) == ["metrics.jsonl"]

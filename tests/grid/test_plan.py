@@ -1,15 +1,9 @@
 """What a grid file says, and what it cannot say."""
 
 import pytest
-import torch
 
 from dign.core.errors import UserError
-from dign.corruptions import write_benchmark
-from dign.evaluation.result_info import EvaluationInfo, RunInfo
-from dign.evaluation.summarize import CLEAN, make_results
-from dign.grid.evaluate_table import Evaluation
 from dign.grid.plan import make_plan, read_plan
-from dign.metrics import Calibration
 
 PAPER = {"data": "cifar10", "method": ["standard", "dign"], "seed": [0, 1, 2]}
 
@@ -147,14 +141,14 @@ def test_an_error_names_the_file(tmp_path):
 
 def test_only_takes_patterns_and_parts_of_names():
     plan = make_plan(PAPER)
-    assert [run.name for run in plan.chosen(["*-dign-*"]).runs] == [f"cifar10-resnet18-dign-seed{s}" for s in range(3)]
-    assert [run.name for run in plan.chosen(["seed1"]).runs] == [
+    assert [run.name for run in plan.select(["*-dign-*"]).runs] == [f"cifar10-resnet18-dign-seed{s}" for s in range(3)]
+    assert [run.name for run in plan.select(["seed1"]).runs] == [
         "cifar10-resnet18-standard-seed1",
         "cifar10-resnet18-dign-seed1",
     ]
-    assert plan.chosen([]) is plan
+    assert plan.select([]) is plan
     with pytest.raises(UserError, match="No run matches augmix"):
-        plan.chosen(["augmix"])
+        plan.select(["augmix"])
 
 
 def test_names_are_safe_for_shells_and_file_systems(tmp_path):
@@ -162,59 +156,3 @@ def test_names_are_safe_for_shells_and_file_systems(tmp_path):
     (run,) = make_plan({"data": f"folder:{tmp_path}/my photos; rm", "model": "timm:resnet18.a1"}).runs
     assert not set(run.name) & set(" /;:'\"$&|<>*?\\")
     assert not run.name.startswith(("-", "."))
-
-
-def test_values_of_an_evaluation_may_come_as_text():
-    evaluation = Evaluation.from_mapping({"temperature": "no", "batch_size": "100", "seed": "3"})
-    assert (evaluation.temperature, evaluation.batch_size, evaluation.seed) == (False, 100, 3)
-
-
-def make_fake_results(how, names, severities):
-    """Results of one prediction under each condition."""
-    one = Calibration.from_state({"counts": [1], "correct": [1], "deviation": [0.0], "square": [0.0]})
-    counts = {CLEAN: one} | {(name, severity): one for name in names for severity in severities}
-    return make_results(counts, RunInfo("a", "dign", "DiGN", "resnet18", "cifar10"), how, ["a", "b"])
-
-
-def test_results_of_part_of_a_benchmark_are_not_taken_for_all_of_it(tmp_path):
-    images, labels = torch.zeros(2, 3, 8, 8, dtype=torch.uint8), torch.tensor([0, 1])
-    folder = tmp_path / "some-c"
-    write_benchmark(images, labels, folder, classes=("a", "b"), names=("fog", "contrast"))
-
-    def results(names, severities):
-        return make_fake_results(EvaluationInfo(split="test", benchmark="some-c"), names, severities)
-
-    whole = Evaluation.from_mapping({"benchmark": str(folder)})
-    assert whole.describes(results(["fog", "contrast"], range(1, 6)))
-    assert not whole.describes(results(["fog"], range(1, 6)))
-    assert not whole.describes(results(["fog", "contrast"], [3]))
-    assert not whole.describes(results([], []))
-    folder.rename(tmp_path / "elsewhere")
-    assert whole.describes(results(["fog"], range(1, 6))), "nobody knows any more what there was"
-
-
-def test_a_benchmark_is_looked_at_before_anything_is_trained(tmp_path):
-    images, labels = torch.zeros(2, 3, 8, 8, dtype=torch.uint8), torch.tensor([0, 1])
-    folder = tmp_path / "some-c"
-    write_benchmark(images, labels, folder, classes=("a", "b"), names=("fog",), severities=(1, 3))
-    whole = Evaluation.from_mapping({"benchmark": str(folder)})
-    whole.check_benchmark()
-    assert whole.severity == (1, 3), "as `dign evaluate --benchmark`: all that it holds"
-    wrong = {"severity": 5}, {"only": "snow"}, {"benchmark": str(tmp_path / "some-d")}
-    for changes in wrong:
-        with pytest.raises(UserError, match=r"some-[cd]"):
-            Evaluation.from_mapping({"benchmark": str(folder), **changes}).check_benchmark()
-    for changes in ({"split": "train"}, {"profile": "cifar"}, {"seed": 1}):
-        with pytest.raises(UserError, match="drop"):
-            Evaluation.from_mapping({"benchmark": str(folder), **changes})
-
-
-def test_results_by_another_severity_table_are_not_those_of_the_grid():
-    def results(profile):
-        how = EvaluationInfo(split="test", seed=0, profile=profile, image_size=(32, 32))
-        return make_fake_results(how, ["fog"], [1])
-
-    evaluation = Evaluation.from_mapping({"only": "fog", "severity": 1})
-    assert evaluation.describes(results("cifar")) and not evaluation.describes(results("imagenet"))
-    asked = Evaluation.from_mapping({"only": "fog", "severity": 1, "profile": "imagenet"})
-    assert asked.describes(results("imagenet")) and not asked.describes(results("cifar"))

@@ -1,4 +1,4 @@
-"""What a grid will cost: counted in Standard trainings, and in time, from a short measurement of each kind of run."""
+"""What a grid will cost: in Standard trainings, and in time, from a short measurement of each kind of run."""
 
 from __future__ import annotations
 
@@ -12,78 +12,75 @@ from dign.grid.measure import Extent, Speed, measure_speed
 from dign.grid.plan import PlannedRun
 from dign.grid.state import Stage, State
 from dign.runs.config import RunConfig
-from dign.runs.folder import method_of
-from dign.training.cost import standard_equivalents, work_done
-from dign.training.setup import ERRORS_OF_A_MODEL
+from dign.runs.folder import make_run_method
+from dign.training.cost import standard_equivalents, work_curve
+from dign.training.setup import MODEL_ERRORS
 
 KNOWN = {"cifar10": (50_000, 10_000, 32, 10), "cifar100": (50_000, 10_000, 32, 100),
          "tiny-imagenet": (100_000, 10_000, 64, 200)}  # fmt: skip
-"""Training images, test images, size and classes, of data that need not be here for a plan."""
+"""Training images, test images, size and classes of data sets that a plan need not load."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """Seconds that a whole run takes."""
+    """Seconds that a run takes from start to end."""
 
     training: float
     evaluation: float
 
     def left(self, stage: Stage, fraction: float) -> float:
-        """What is left of a run at this stage, of whose training's work `fraction` is done."""
+        """Seconds left for a run at this stage, with `fraction` of the training's work done."""
         if stage is Stage.DONE:
             return 0.0
         training = 0.0 if stage is Stage.TRAINED else self.training * (1 - fraction)
         return training + self.evaluation
 
 
-def kind_of(run: PlannedRun) -> tuple[Any, ...]:
-    """Runs of one kind take equally long: what does not change the work is left out."""
+def get_kind(run: PlannedRun) -> tuple[Any, ...]:
+    """Runs of one kind take equally long: settings that do not change the work are left out."""
     config = replace(run.config, seed=0, validation_seed=0, lr=0.1, momentum=0.9, weight_decay=0.0, settings={})
     return (config, standard_equivalents(run.config), run.evaluation)
 
 
-def expected_times(
-    runs: Iterable[PlannedRun], measure: Callable[..., Any], told: Callable[[str], None] = lambda what: None
-) -> dict[str, Expected | str]:
-    """Each run's expected time, or one sentence that says why there is none. Measures each kind of run once."""
+def estimate_times(runs: Iterable[PlannedRun], measure: Callable[..., Any]) -> dict[str, Expected | str]:
+    """Each run's expected time, or a sentence why there is none. Measures each kind of run once."""
     by_kind: dict[str, Expected | str] = {}
     expected: dict[str, Expected | str] = {}
     for run in runs:
-        kind = repr(kind_of(run))
+        kind = repr(get_kind(run))
         if kind not in by_kind:
-            told(run.label)
             try:
-                extent = extent_of(run.config, run.evaluation.split)
+                extent = get_extent(run.config, run.evaluation.split)
                 speed = measure(measure_speed, run.config, extent, run.evaluation.corruptions, run.evaluation.profile)
-                by_kind[kind] = expected_of(run, extent, speed)
-            except (UserError, OSError, *ERRORS_OF_A_MODEL) as error:
+                by_kind[kind] = estimate_run(run, extent, speed)
+            except (UserError, OSError, *MODEL_ERRORS) as error:
                 by_kind[kind] = summarize_error(error)
         expected[run.name] = by_kind[kind]
     return expected
 
 
-def expected_of(run: PlannedRun, extent: Extent, speed: Speed) -> Expected:
+def estimate_run(run: PlannedRun, extent: Extent, speed: Speed) -> Expected:
     batch = min(run.config.batch_size, extent.train)
     shown = run.config.epochs * (extent.train // batch) * batch
     severities = len(run.evaluation.severity)
     conditions = 1 + severities * len(run.evaluation.corruptions)
     made = 0.0 if run.evaluation.benchmark else severities * speed.corrupt
-    measured = method_of(run.config).at(1.0).cost.standard_steps  # earlier steps may be cheaper
+    measured = make_run_method(run.config).at(1.0).cost.standard_steps  # earlier steps may be cheaper
     training = shown * speed.step * standard_equivalents(run.config) / measured
     return Expected(training, extent.evaluated * (conditions * speed.predict + made))
 
 
-def extent_of(config: RunConfig, split: str = "test") -> Extent:
-    """Of a run that is evaluated on this split: from what is known of a data set, or by loading it."""
+def get_extent(config: RunConfig, split: str = "test") -> Extent:
+    """The data of a run that is evaluated on this split: from what is known of a data set, or by loading it."""
     if config.data in KNOWN:
         total, test, size, classes = KNOWN[config.data]
         size = config.size or size
         train = round(total * (1 - config.validation))
         evaluated = {"test": test, "train": train, "validation": total - train}[split]
         return Extent(train, evaluated, (size, size), classes)
-    from dign.runs.folder import load_data
+    from dign.runs.folder import load_run_data
 
-    data = load_data(config)
+    data = load_run_data(config)
     return Extent(len(data.train), len(getattr(data, split)), data.image_size, len(data.classes))
 
 
@@ -110,6 +107,6 @@ def time_left(
         known = expected[run.name]
         if isinstance(known, str):
             return None
-        done = work_done(run.config, fractions.get(run.name, 0.0))
+        done = work_curve(run.config)(fractions.get(run.name, 0.0))
         left.append(known.left(states[run.name].stage, done))
     return makespan(left, parallel)

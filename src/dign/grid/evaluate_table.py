@@ -94,7 +94,7 @@ class Evaluation:
         if self.benchmark and not self.only:
             try:
                 wanted = find_names(self.benchmark)
-            except UserError:  # the folder is gone: whatever was measured then was what it held
+            except UserError:  # the folder is gone: whatever was measured then was what it contained
                 wanted = tuple(found)
         return bool(found) and found == {name: set(self.severity) for name in wanted}
 

@@ -1,4 +1,4 @@
-"""One run of a grid from whatever state it is in to its results, in the process of whoever calls."""
+"""One run of a grid, from whatever state it is in to its results, in the calling process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dign.core.files import read_json, write_json
 from dign.evaluation.result_parts import Summary
 from dign.grid.evaluate_table import Evaluation
 from dign.grid.plan import PlannedRun
-from dign.grid.state import Stage, State, state_of
+from dign.grid.state import Stage, State, read_state
 from dign.grid.storage import LocalStore, Store, open_store
 from dign.runs.config import RunConfig
 
@@ -29,7 +29,7 @@ DONE, FAILED, BUSY, INTERRUPTED = "done", "failed", "busy", "interrupted"
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker is told, in JSON: nothing in it depends on the machine it is carried out on."""
+    """What a worker receives, as JSON: nothing in it depends on the machine that it runs on."""
 
     name: str
     out: str
@@ -67,13 +67,13 @@ class Outcome:
         return cls(**{**value, "summary": Summary.from_json(summary) if summary else None})
 
 
-def perform(job: Job) -> Outcome:
-    """Train (or go on training) and evaluate; a run that another process works on is left alone."""
+def run_job(job: Job) -> Outcome:
+    """Train or resume, then evaluate; a run that another process works on is left alone."""
     started = time.monotonic()
     from dign.training.loop import Interrupted
 
     try:
-        summary = _perform(open_store(job.out), job)
+        summary = _run_to_results(open_store(job.out), job)
         return Outcome(DONE, summary=summary, seconds=time.monotonic() - started)
     except Busy:
         return Outcome(BUSY)
@@ -90,27 +90,27 @@ class Busy(Exception):
 
 
 @contextmanager
-def held(store: Store, name: str) -> Iterator[None]:
-    """Hold a run alone, from looking at its state to its results, or raise `Busy`."""
-    from dign.runs.folder import locked
+def hold_run(store: Store, name: str) -> Iterator[None]:
+    """Lock a run from reading its state to writing its results, or raise `Busy`."""
+    from dign.runs.folder import lock_run
 
     with ExitStack() as stack:
         try:
-            stack.enter_context(locked(store.records(name)))
+            stack.enter_context(lock_run(store.records(name)))
         except UserError as error:
             raise Busy from error
         yield
 
 
-def _perform(store: Store, job: Job) -> Summary | None:
+def _run_to_results(store: Store, job: Job) -> Summary | None:
     run = job.run
     with ExitStack() as stack:
-        stack.enter_context(held(store, run.name))
-        before = state_of(store, run)
+        stack.enter_context(hold_run(store, run.name))
+        before = read_state(store, run)
         if before.stage is Stage.DONE:
             return before.summary
-        progress = stack.enter_context(_Progress.kept(store.records(run.name)))
-        folder = stack.enter_context(store.working(run.name, every=run.config.checkpoint_seconds))
+        progress = stack.enter_context(_Progress.write_regularly(store.records(run.name)))
+        folder = stack.enter_context(store.open_folder(run.name, every=run.config.checkpoint_seconds))
         progress.follow(folder)
         return _advance(folder, run, before, job.threads, progress)
 
@@ -122,7 +122,7 @@ def _advance(folder: Path, run: PlannedRun, before: State, threads: int, progres
 
     pin_threads(folder, threads)
     if before.stage is Stage.NEW:
-        _clear_beginnings(folder)
+        _clear_setup_files(folder)
         train(run.config, folder, quiet=True)
     elif before.stage is Stage.BEGUN:
         resume(folder, quiet=True)
@@ -155,7 +155,7 @@ def conditions_of(run: Any, evaluation: Evaluation) -> Any:
 
 
 def pin_threads(folder: Path, threads: int) -> int:
-    """On a CPU the weights depend on the number of threads: a run ends with as many as it began with."""
+    """Use the number of threads that the run was started with: on a CPU the weights depend on it."""
     import torch
 
     with suppress(OSError, ValueError, KeyError, TypeError):
@@ -164,16 +164,16 @@ def pin_threads(folder: Path, threads: int) -> int:
     return threads
 
 
-def _clear_beginnings(folder: Path) -> None:
-    """Remove what a process left that was killed while it made the folder; anything else stays, and is an error."""
-    from dign.runs.folder import BEGINNINGS
+def _clear_setup_files(folder: Path) -> None:
+    """Remove what a process left that was killed while it created the folder; anything else stays and is an error."""
+    from dign.runs.folder import SETUP_FILES
 
-    if folder.is_dir() and {path.name for path in folder.iterdir()} <= BEGINNINGS:
+    if folder.is_dir() and {path.name for path in folder.iterdir()} <= SETUP_FILES:
         shutil.rmtree(folder)
 
 
 def _unexpected(job: Job, error: Exception) -> str:
-    """One sentence for an error that nobody foresaw; all of it goes into the log."""
+    """One sentence for an unexpected error; its traceback goes into the log."""
     store = open_store(job.out)
     log = store.records(job.name) / "log.txt"
     with suppress(OSError):
@@ -186,7 +186,7 @@ def _unexpected(job: Job, error: Exception) -> str:
 
 
 class _Progress:
-    """Writes `progress.json` for whoever watches: the stage of the run and the fraction that is done of it."""
+    """Writes `progress.json` for the view: the stage of the run and the fraction of it that is done."""
 
     def __init__(self, records: Path) -> None:
         self.path = records / "progress.json"
@@ -194,8 +194,8 @@ class _Progress:
 
     @classmethod
     @contextmanager
-    def kept(cls, records: Path) -> Iterator[_Progress]:
-        """Write it every second while the job lasts."""
+    def write_regularly(cls, records: Path) -> Iterator[_Progress]:
+        """Write the file every second while the job runs."""
         progress, stop = cls(records), Event()
 
         def work() -> None:
@@ -225,15 +225,15 @@ class _Progress:
 
     def write(self) -> None:
         if self.stage == "training":
-            self.fraction = trained_fraction(self.folder)
+            self.fraction = read_training_fraction(self.folder)
         with suppress(OSError):
             where = {"pid": os.getpid(), "host": platform.node()}
             done = {"stage": self.stage, "fraction": round(self.fraction, 4), "time": time.time()}
             write_json(self.path, {**done, **where})
 
 
-def trained_fraction(folder: Path) -> float:
-    """How much of a run's training is done, by its `metrics.jsonl`."""
+def read_training_fraction(folder: Path) -> float:
+    """The fraction of a run's training that is done, from its `metrics.jsonl`."""
     from dign.runs.folder import load_run
 
     with suppress(OSError, ValueError, KeyError, IndexError, UserError):

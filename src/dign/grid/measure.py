@@ -15,19 +15,19 @@ from dign.models import build
 from dign.models.winograd import use_winograd
 from dign.parallel.fabric import make_fabric
 from dign.runs.config import RunConfig
-from dign.runs.folder import method_of
+from dign.runs.folder import make_run_method
 from dign.training.optimizers import make_optimizer
 from dign.training.setup import make_transforms
 
 LONG_ENOUGH = 0.3
-"""Seconds after which a measurement is trusted; until then it is repeated with twice the images."""
+"""Seconds from which on a measurement is trusted; a shorter one is repeated with twice the images."""
 TOO_LONG = 2.0
-"""Seconds after which it is not even repeated."""
+"""Seconds from which on it is not even repeated after the warm-up."""
 
 
 @dataclass(frozen=True)
 class Extent:
-    """How much data a run goes through."""
+    """How much data a run processes."""
 
     train: int
     evaluated: int
@@ -51,7 +51,7 @@ def measure_speed(config: RunConfig, extent: Extent, corruptions: tuple[str, ...
     def images(count: int) -> Tensor:
         return torch.randint(0, 256, (count, 3, *extent.size), generator=generator, dtype=torch.uint8)
 
-    def spoil(batch: Tensor) -> None:
+    def corrupt_batch(batch: Tensor) -> None:
         for name in corruptions:
             corrupt(batch, name, 3, profile=profile, seed=0)
 
@@ -60,7 +60,7 @@ def measure_speed(config: RunConfig, extent: Extent, corruptions: tuple[str, ...
     return Speed(
         step=seconds_per_image(step, lambda n: images(n).to(device), min(config.batch_size, extent.train)),
         predict=seconds_per_image(predict, lambda n: images(n).to(device), at_test),
-        corrupt=seconds_per_image(spoil, lambda n: images(n).to(device), at_test),
+        corrupt=seconds_per_image(corrupt_batch, lambda n: images(n).to(device), at_test),
     )
 
 
@@ -77,7 +77,7 @@ def _actions(
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = make_optimizer(config.optimizer, trained, lr=1e-9, momentum=0.9, weight_decay=0)
     model, optimizer = fabric.setup(model, optimizer)
-    method = method_of(config)
+    method = make_run_method(config)
     generator = torch.Generator(fabric.device).manual_seed(0)
     transforms = make_transforms(config)
 
@@ -100,8 +100,8 @@ def _actions(
 def seconds_per_image(action: Callable[[Tensor], None], batch: Callable[[int], Tensor], most: int) -> float:
     """The time of `action` on a batch of `most` images, per image.
 
-    It is measured on ever larger batches until it takes long enough to be trusted. The last two tell what a step takes
-    whatever its images (to transform the kernels, say), and what each image adds.
+    It is measured on ever larger batches until it takes long enough to be trusted. The last two separate the cost of a
+    step without its images (such as transforming the kernels) from what each image adds.
     """
     count = min(2, most)  # batch norm needs two
     first = _seconds(action, batch(count))  # warms up

@@ -43,7 +43,7 @@ class Plan:
     runs: tuple[PlannedRun, ...]
     threads: int | None = None
 
-    def chosen(self, patterns: Sequence[str]) -> Plan:
+    def select(self, patterns: Sequence[str]) -> Plan:
         """The runs whose names match one of the patterns: `*augmix*`, or simply a part of the name."""
         if not patterns:
             return self
@@ -58,7 +58,7 @@ def _matches(name: str, pattern: str) -> bool:
 
 
 def read_plan(path: Path | str) -> Plan:
-    """The runs that a grid file describes, in its order; whatever is wrong with one of them is said here."""
+    """The runs that a grid file describes, in its order; an invalid one is an error here, before anything runs."""
     try:
         return make_plan(read_toml(path))
     except UserError as error:
@@ -94,7 +94,7 @@ def _special_tables(value: Any) -> dict[str, dict[str, Any]]:
     for name, table in tables.items():
         for key in table:
             if key in CHOOSING:
-                raise UserError(f"[for.{name}] cannot set {key}: it says what holds for runs that are chosen by it.")
+                raise UserError(f"[for.{name}] cannot set {key}: the table applies to runs that are chosen by it.")
             if key not in (*RUN_KEYS, "evaluate"):
                 raise unknown_name(f"key in [for.{name}]", key, [*set(RUN_KEYS) - set(CHOOSING), "evaluate"])
     return tables
@@ -102,14 +102,14 @@ def _special_tables(value: Any) -> dict[str, dict[str, Any]]:
 
 def _choices(shared: Mapping[str, Any]) -> list[dict[str, str]]:
     """Each combination of data set, model and method, in the order of the file's lists."""
-    lists = {key: each(shared[key]) for key in CHOOSING if key in shared}
-    for key, values in [*lists.items(), ("preset", each(shared.get("preset", "paper")))]:
+    lists = {key: as_list(shared[key]) for key in CHOOSING if key in shared}
+    for key, values in [*lists.items(), ("preset", as_list(shared.get("preset", "paper")))]:
         if not all(isinstance(value, str) for value in values):
             raise UserError(f"{key} must be a name or a list of names, not {shared[key]!r}.")
     return [dict(zip(lists, values, strict=True)) for values in product(*lists.values())]
 
 
-def each(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     if isinstance(value, list) and not value:
         raise UserError("A list in a grid file must name at least one value.")
     return value if isinstance(value, list) else [value]
@@ -149,13 +149,13 @@ def _part(
         evaluation = {**evaluation, **_table(extra.pop("evaluate", {}), f"for.{name}.evaluate")}
         values = _overlaid(values, extra)
     leaves = _leaves(values, [part.strip() for part in names[1].split("+")])
-    lists = {key: each(value) for key, value in leaves.items() if _is_axis(key, value)}
+    lists = {key: as_list(value) for key, value in leaves.items() if _is_axis(key, value)}
     return _Part(chosen, leaves, lists, Evaluation.from_mapping(evaluation))
 
 
 def _preset_model(shared: Mapping[str, Any], chosen: Mapping[str, str]) -> str:
     """The model where the file names none: what the preset says."""
-    preset = each(shared["preset"])[0] if "preset" in shared else "digits" if chosen["data"] == "digits" else "paper"
+    preset = as_list(shared["preset"])[0] if "preset" in shared else "digits" if chosen["data"] == "digits" else "paper"
     return PRESETS.get(preset, {}).get("model", RunConfig.model)
 
 
@@ -197,7 +197,7 @@ def _is_axis(key: str, value: Any) -> bool:
 
 
 def _config(leaves: Mapping[str, Any], chosen: Mapping[str, str]) -> RunConfig:
-    """The checked configuration of one run: what `dign train` would refuse is refused here."""
+    """The checked configuration of one run: what training would refuse is refused here."""
     from dign.data import find_source
     from dign.methods.factory import make_method
     from dign.models import MODELS
@@ -221,7 +221,7 @@ def _config(leaves: Mapping[str, Any], chosen: Mapping[str, str]) -> RunConfig:
 def run_name(config: RunConfig, axes: Mapping[str, Any]) -> str:
     """`cifar10-resnet18-dign-sigma_max=0.2-seed0`: what the run is, and its values of the file's lists.
 
-    It does not depend on where in the grid the run stands: a longer list leaves the names of the others alone.
+    It does not depend on the run's place in the grid: a longer list does not rename the other runs.
     """
     keys = [key for key in axes if key != "seed"]
     last = Counter(key.rpartition(".")[2] for key in keys)
@@ -242,12 +242,12 @@ def _word(value: Any) -> str:
 
 
 def slug(word: str) -> str:
-    """A name for a folder: what may trouble a shell or a file system becomes a dash."""
+    """A folder name: characters that are special to a shell or a file system become dashes."""
     return re.sub(r"[^\w.+=]+", "-", word).strip("-.") or "x"
 
 
 def _check_use(shared: Mapping[str, Any], special: Mapping[str, Mapping[str, Any]], runs: Sequence[PlannedRun]) -> None:
-    """Every table of the file must hold for some run: otherwise its name is misspelled, or it is forgotten."""
+    """Every table of the file must apply to some run: otherwise its name is misspelled or obsolete."""
     used = {getattr(run.config, key) for run in runs for key in CHOOSING}
     for name in special:
         if name not in used:

@@ -1,4 +1,4 @@
-"""From a plan to its results: hand jobs to an engine, tell a view what happens."""
+"""From a plan to its results: submit jobs to an engine, and report to a view."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from typing import Protocol
 
 from dign.core.errors import UserError
 from dign.grid.engines import Engine
-from dign.grid.job import BUSY, DONE, FAILED, INTERRUPTED, Busy, Job, Outcome, held
+from dign.grid.job import BUSY, DONE, FAILED, INTERRUPTED, Busy, Job, Outcome, hold_run
 from dign.grid.plan import PlannedRun
-from dign.grid.state import Stage, State, state_of
+from dign.grid.state import Stage, State, read_state
 from dign.grid.storage import Store, open_store
 
 WAIT_FOR_OTHERS = 5.0
-"""Seconds until a run is looked at again that another process was working on."""
+"""Seconds until a run that another process works on is checked again."""
 
 
 class View(Protocol):
-    """What a person sees while a grid runs."""
+    """What a user sees while a grid runs."""
 
-    def started(self, name: str) -> None: ...
+    def on_start(self, name: str) -> None: ...
 
-    def busy(self, name: str) -> None: ...
+    def on_busy(self, name: str) -> None: ...
 
-    def ended(self, name: str, outcome: Outcome) -> None: ...
+    def on_end(self, name: str, outcome: Outcome) -> None: ...
 
-    def tick(self) -> None: ...
+    def on_tick(self) -> None: ...
 
 
-def states_of(runs: Sequence[PlannedRun], out: Path | str) -> dict[str, State]:
-    """How far each run is; a folder that holds some other run is an error, before anything is started."""
+def read_states(runs: Sequence[PlannedRun], out: Path | str) -> dict[str, State]:
+    """The state of each run; a folder with a different run in it is an error, before anything is started."""
     store = open_store(out)
-    return {run.name: state_of(store, run) for run in runs}
+    return {run.name: read_state(store, run) for run in runs}
 
 
 def check_benchmarks(runs: Sequence[PlannedRun], states: Mapping[str, State]) -> None:
-    """A benchmark that runs will be measured on and that is not there is an error now, not after their training."""
+    """Raise now, not after training, if a benchmark that runs will be measured on is missing."""
     for run in runs:
         if states[run.name].stage is not Stage.DONE:
             run.evaluation.check_benchmark()
 
 
-def carry_out(
+def run_plan(
     runs: Sequence[PlannedRun], states: Mapping[str, State], engine: Engine, out: Path | str, view: View
 ) -> dict[str, Outcome]:
-    """Do all that is not done; the outcomes by name, in the order in which runs ended.
+    """Run everything that is not done; returns the outcomes by name, in the order in which runs ended.
 
-    A run that another grid works on is left to it, and looked at again later: two grids share the work.
+    A run that another grid works on is left to it, and checked again later: two grids share the work.
     """
     store = open_store(out)
     waiting = deque((run, 0.0) for run in runs if states[run.name].stage is not Stage.DONE)
@@ -61,25 +61,25 @@ def carry_out(
     def finish(run: PlannedRun, outcome: Outcome) -> None:
         if outcome.state == BUSY:
             waiting.append((run, time.monotonic() + WAIT_FOR_OTHERS))
-            view.busy(run.name)
+            view.on_busy(run.name)
         else:
             outcomes[run.name] = outcome
-            view.ended(run.name, outcome)
+            view.on_end(run.name, outcome)
 
     with _stoppable():
         try:
             while waiting or running:
                 for run in _due(waiting, engine.slots - len(running)):
-                    known = _look(store, run)
+                    known = _check_outcome(store, run)
                     if known:
                         finish(run, known)
                         continue
                     engine.start(Job.of(run, out, engine.threads))
                     running[run.name] = run
-                    view.started(run.name)
-                for name, outcome in engine.ended(0.5) if running else _pause(0.5 if waiting else 0.0):
+                    view.on_start(run.name)
+                for name, outcome in engine.poll(0.5) if running else _pause(0.5 if waiting else 0.0):
                     finish(running.pop(name), outcome)
-                view.tick()
+                view.on_tick()
         except KeyboardInterrupt:
             engine.stop()
             raise
@@ -87,7 +87,7 @@ def carry_out(
 
 
 def _due(waiting: deque[tuple[PlannedRun, float]], room: int) -> list[PlannedRun]:
-    """Take as many runs as there is room for, leaving those for which it is too early to look again."""
+    """Take as many runs as there is room for, leaving those that it is too early to check again."""
     taken = []
     for _ in range(len(waiting)):
         run, due = waiting.popleft()
@@ -98,11 +98,11 @@ def _due(waiting: deque[tuple[PlannedRun, float]], room: int) -> list[PlannedRun
     return taken
 
 
-def _look(store: Store, run: PlannedRun) -> Outcome | None:
-    """The outcome, where no worker is needed to know it: another process is at it, or has done it by now."""
+def _check_outcome(store: Store, run: PlannedRun) -> Outcome | None:
+    """The outcome if it is known without a worker: another process works on the run, or has finished it."""
     try:
-        with held(store, run.name):
-            state = state_of(store, run)
+        with hold_run(store, run.name):
+            state = read_state(store, run)
     except Busy:
         return Outcome(BUSY)
     except UserError as error:
@@ -133,7 +133,7 @@ def _stoppable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def failures(outcomes: Mapping[str, Outcome]) -> dict[str, str]:
+def collect_failures(outcomes: Mapping[str, Outcome]) -> dict[str, str]:
     return {
         name: outcome.error or "It was interrupted."
         for name, outcome in outcomes.items()

@@ -12,7 +12,7 @@ from dign.core.errors import UserError
 from dign.core.files import replace_file, write_json
 from dign.evaluation.result_parts import Summary
 from dign.grid.plan import Plan, PlannedRun
-from dign.grid.state import Stage, state_of
+from dign.grid.state import Stage, read_state
 from dign.grid.storage import Store, open_store
 
 
@@ -101,7 +101,7 @@ def studies_of(plan: Plan, out: Path | str) -> list[Sensitivity]:
 def _summary(store: Store, run: PlannedRun) -> Summary | None:
     """A run's summary; None where it is not done, or where its folder holds some other run."""
     try:
-        state = state_of(store, run)
+        state = read_state(store, run)
     except UserError:
         return None
     return state.summary if state.stage is Stage.DONE else None

@@ -38,7 +38,7 @@ def draw_sensitivity(plan: Plan, out: Path | str, *, must: bool = True) -> list[
             )
         return []
     store, places = open_store(out), []
-    with store.working(FOLDER, every=3600) as folder:
+    with store.open_folder(FOLDER, every=3600) as folder:
         for study in studies:
             target = folder / slug(study.title)
             written = [*write_tables(study, target), *draw_figures(study, target)]

@@ -1,4 +1,4 @@
-"""How far a run of a grid is, judged by what lies in its folder."""
+"""The state of a run of a grid, judged by the files in its folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dign.grid.storage import Store
 from dign.runs.config import RunConfig, parse_toml
 
 FREE = ("device", "compile", "winograd", "checkpoint_seconds", "settings")
-"""In these a run may differ from its plan: they change the rounding at most (`settings` are compared as methods)."""
+"""Fields in which a run may differ from its plan: they change rounding at most (`settings` are compared as methods)."""
 
 
 class Stage(StrEnum):
@@ -31,8 +31,8 @@ class State:
     summary: Summary | None = None
 
 
-def state_of(store: Store, run: PlannedRun) -> State:
-    """Look at a run; one that was begun with other settings is refused."""
+def read_state(store: Store, run: PlannedRun) -> State:
+    """Read the state of a run; one that was started with other settings is refused."""
     text = store.read(run.name, "config.toml")
     if text is None:
         return State(Stage.NEW)
@@ -54,15 +54,15 @@ def _results(store: Store, name: str) -> Results | None:
 
 
 def _check_same(run: PlannedRun, text: str, place: str) -> None:
-    from dign.runs.folder import method_of
+    from dign.runs.folder import make_run_method
 
     try:
         found = RunConfig.from_mapping(parse_toml(text, "it"))
-        same_method = method_of(found) == method_of(run.config)
+        same_method = make_run_method(found) == make_run_method(run.config)
     except UserError as error:
         raise UserError(f"{place}/config.toml cannot be used ({error}): move that folder away.") from error
     ours, theirs = asdict(run.config), asdict(found)
     keys = [key for key in ours if key not in FREE and ours[key] != theirs[key]]
     if keys or not same_method:
         what = f"{keys[0]} {theirs[keys[0]]}, not {ours[keys[0]]}" if keys else "other settings of the method"
-        raise UserError(f"{place} holds a run with {what}: choose another --out, or move that folder away.")
+        raise UserError(f"{place} holds a run with {what}: choose another `out`, or move that folder away.")

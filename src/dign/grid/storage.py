@@ -1,4 +1,4 @@
-"""Where a grid's runs land: a local folder, or any URL that fsspec can write to (s3://, gs://, file://, ...)."""
+"""Where a grid's runs are stored: a local folder, or any URL that fsspec can write to (s3://, gs://, ...)."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from dign.core.errors import UserError
 from dign.core.files import parse_json
 
 RECORDS = ".grid"
-"""Folder beside the runs for locks, progress and logs; hidden, so that a report does not take it for runs."""
+"""Folder beside the runs for locks, progress and logs; hidden, so that a report does not mistake it for a run."""
 CHECKPOINT = "checkpoint.safetensors"
 LAST_TO_ARRIVE = (CHECKPOINT, "model.safetensors", "results.json")
-"""Pushed after everything else, in this order: a run never looks further than it is."""
+"""Uploaded after everything else, in this order: a run never looks more complete than it is."""
 REMOVED = (CHECKPOINT, "best.safetensors")
-"""What a run has while it is trained, and removes in the end."""
+"""Files that exist only during training."""
 
 
 class Store(Protocol):
-    """Runs by name. What a job works in is always a local folder."""
+    """Runs by name. A job always works in a local folder."""
 
     location: str
 
     def read(self, name: str, file: str) -> str | None:
-        """A text file of a run, or None where there is none."""
+        """A text file of a run, or None if it does not exist."""
         ...
 
     def exists(self, name: str, file: str) -> bool: ...
@@ -40,11 +40,11 @@ class Store(Protocol):
         ...
 
     def progress(self, name: str) -> dict[str, Any] | None:
-        """What the job that does the run last said of it."""
+        """The last progress that the run's job reported."""
         ...
 
-    def working(self, name: str, *, every: float) -> Any:
-        """A context that gives the local folder in which to do a run; what is done there is kept."""
+    def open_folder(self, name: str, *, every: float) -> Any:
+        """A context with the local folder to work in; what is written there is stored."""
         ...
 
 
@@ -53,7 +53,7 @@ def open_store(out: Path | str) -> Store:
 
 
 class LocalStore:
-    """Run folders under `root`: a job works in its place."""
+    """Run folders under `root`, in which jobs work directly."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
@@ -74,15 +74,15 @@ class LocalStore:
         return self.root / RECORDS / name
 
     def progress(self, name: str) -> dict[str, Any] | None:
-        return _parsed(self.read(f"{RECORDS}/{name}", "progress.json"))
+        return _parse(self.read(f"{RECORDS}/{name}", "progress.json"))
 
     @contextmanager
-    def working(self, name: str, *, every: float) -> Iterator[Path]:
+    def open_folder(self, name: str, *, every: float) -> Iterator[Path]:
         yield self.root / name
 
 
 class RemoteStore:
-    """Run folders under a URL: a job works in a scratch folder, which is fetched before and sent off as it goes on."""
+    """Run folders under a URL: a job works in a scratch folder that is downloaded first and uploaded regularly."""
 
     def __init__(self, url: str) -> None:
         from fsspec.core import url_to_fs
@@ -112,18 +112,18 @@ class RemoteStore:
         return self.scratch / RECORDS / name
 
     def progress(self, name: str) -> dict[str, Any] | None:
-        return _parsed(self.read(f"{RECORDS}/{name}", "progress.json"))
+        return _parse(self.read(f"{RECORDS}/{name}", "progress.json"))
 
     @contextmanager
-    def working(self, name: str, *, every: float) -> Iterator[Path]:
+    def open_folder(self, name: str, *, every: float) -> Iterator[Path]:
         folder = self.scratch / name
         shutil.rmtree(folder, ignore_errors=True)
         self._fetch(name, folder)
         mirror = _Mirror(self, name, folder)
         try:
-            with _repeating(mirror.send, max(every, 1.0)):
+            with _repeat(mirror.send, max(every, 1.0)):
                 yield folder
-        finally:  # an interrupted run has a checkpoint to be kept
+        finally:  # an interrupted run has a checkpoint to upload
             mirror.send(final=True)
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -138,14 +138,14 @@ class RemoteStore:
                 self.files.get_file(path, str(folder / relative))
 
     def send(self, local: Path, target: str) -> None:
-        """Whole or not at all: under another name first, then renamed."""
+        """Upload under a temporary name, then rename: a reader never sees half a file."""
         self.files.makedirs(target.rpartition("/")[0], exist_ok=True)
         self.files.put_file(str(local), f"{target}.partial")
         self.files.mv(f"{target}.partial", target)
 
 
 class _Mirror:
-    """Keeps a run under a URL equal to its scratch folder, sending what has changed."""
+    """Keeps a run under a URL equal to its scratch folder by uploading what has changed."""
 
     def __init__(self, store: RemoteStore, name: str, folder: Path) -> None:
         self.store, self.name, self.folder = store, name, folder
@@ -172,7 +172,7 @@ class _Mirror:
                 self.store.files.rm_file(gone)
 
     def _keep_checkpoint(self) -> None:
-        """The checkpoint of this moment: what arrives before it may be newer than it, never older."""
+        """Keep this moment's checkpoint: files uploaded before it may be newer than it, never older."""
         self.kept.unlink(missing_ok=True)
         with suppress(FileNotFoundError):
             try:
@@ -186,13 +186,13 @@ class _Mirror:
 
 
 @contextmanager
-def _repeating(action: Any, seconds: float) -> Iterator[None]:
-    """Do `action` every so often in the background; what fails is tried again at the next turn."""
+def _repeat(action: Any, seconds: float) -> Iterator[None]:
+    """Call `action` regularly in the background; a failure is retried the next time."""
     stop = threading.Event()
 
     def work() -> None:
         while not stop.wait(seconds):
-            with suppress(Exception):  # the caller does it once more in the end, and then it must succeed
+            with suppress(Exception):  # the caller calls it once more at the end, and then it must succeed
                 action()
 
     thread = threading.Thread(target=work, daemon=True)
@@ -204,7 +204,7 @@ def _repeating(action: Any, seconds: float) -> Iterator[None]:
         thread.join()
 
 
-def _parsed(text: str | None) -> dict[str, Any] | None:
+def _parse(text: str | None) -> dict[str, Any] | None:
     with suppress(ValueError):
         value = parse_json(text or "")
         return value if isinstance(value, dict) else None

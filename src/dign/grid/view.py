@@ -19,24 +19,13 @@ from dign.grid.job import DONE, Outcome
 from dign.grid.plan import Plan, PlannedRun
 from dign.grid.state import Stage, State
 from dign.grid.storage import LocalStore, Store
-from dign.training.cost import standard_equivalents, work_done
+from dign.training.cost import describe_duration, standard_equivalents, work_curve
 
 STAGES = {Stage.NEW: "to run", Stage.BEGUN: "to go on", Stage.TRAINED: "to evaluate", Stage.DONE: "done"}
 REDRAW = {True: 0.5, False: 10.0}
 """Seconds between two drawings of the live table: of runs in a local folder, and of runs under a URL."""
 SHOWN_ENDS = 8
 """How many of the last runs that ended stay in the live table."""
-
-
-def duration(seconds: float | None) -> str:
-    """Time for a person: 45 s, 12 min, 3.5 h, 2.1 days."""
-    if seconds is None:
-        return "?"
-    for unit, size, limit in (("s", 1, 100), ("min", 60, 100), ("h", 3600, 48)):
-        if seconds < limit * size:
-            value = seconds / size
-            return f"{value:.0f} {unit}" if unit != "h" or value >= 10 else f"{value:.1f} h"
-    return f"{seconds / 86400:.1f} days"
 
 
 def plan_table(
@@ -55,7 +44,9 @@ def plan_table(
         seeds = ", ".join(str(run.config.seed) for run in runs)
         cost = sum(standard_equivalents(run.config) for run in runs)
         seconds = time_left(runs, states, fractions, expected, 1) if expected else None
-        table.add_row(Text(label), seeds, _stages(runs, states), f"{cost:.1f}", duration(seconds) if expected else "–")
+        table.add_row(
+            Text(label), seeds, _stages(runs, states), f"{cost:.1f}", describe_duration(seconds) if expected else "–"
+        )
     return table
 
 
@@ -81,7 +72,7 @@ def plan_summary(
     text = f"{_runs(len(plan.runs))}, {len(plan.runs) - len(left)} done. "
     if not left:
         return text + "Nothing is left to do."
-    shares = [1 - work_done(run.config, fractions.get(run.name, 0.0)) for run in training]
+    shares = [1 - work_curve(run.config)(fractions.get(run.name, 0.0)) for run in training]
     cost = sum(standard_equivalents(run.config) * share for run, share in zip(training, shares, strict=True))
     text += f"Left: {_runs(len(left))}, {cost:.1f} Standard-equivalents; {parallel} at once"
     text += f" with {threads} thread{'s' if threads > 1 else ''} each"
@@ -91,7 +82,7 @@ def plan_summary(
     if seconds is None:
         reason = next(known for run in left if isinstance(known := expected[run.name], str))
         return text + f". The time could not be measured: {reason}"
-    return text + f", about {duration(seconds)} (from a short measurement)."
+    return text + f", about {describe_duration(seconds)} (from a short measurement)."
 
 
 def _runs(count: int) -> str:
@@ -138,31 +129,31 @@ class RunningView:
         if self.live:
             self.live.stop()
 
-    def started(self, name: str) -> None:
+    def on_start(self, name: str) -> None:
         self.begun[name] = time.time()
         if name not in self.elsewhere:
             self._say(f"{name}: {'goes on' if name in self.resumed else 'starts'}")
 
-    def busy(self, name: str) -> None:
+    def on_busy(self, name: str) -> None:
         self.begun.pop(name, None)
         if name not in self.elsewhere:
             self.elsewhere.add(name)
             self._say(f"{name}: another process works on it; waiting")
 
-    def ended(self, name: str, outcome: Outcome) -> None:
+    def on_end(self, name: str, outcome: Outcome) -> None:
         self.begun.pop(name, None)
         self.elsewhere.discard(name)
         self.finished += outcome.state == DONE
         self.failed += outcome.state != DONE
         self.ends.append((name, outcome))
         what = scores(outcome.summary) if outcome.state == DONE else f"{outcome.state}: {outcome.error or ''}"
-        self._say(f"[{self.finished + self.failed}/{self.total}] {name}: {what} ({duration(outcome.seconds)})")
+        self._say(f"[{self.finished + self.failed}/{self.total}] {name}: {what} ({describe_duration(outcome.seconds)})")
 
     def _say(self, text: str) -> None:
         if not self.live:
             self.console.print(text, highlight=False, markup=False)
 
-    def tick(self) -> None:
+    def on_tick(self) -> None:
         if self.live and time.monotonic() - self.drawn >= REDRAW[isinstance(self.store, LocalStore)]:
             self.live.update(self.table(), refresh=True)
             self.drawn = time.monotonic()
@@ -175,7 +166,7 @@ class RunningView:
             good = outcome.state == DONE
             text = scores(outcome.summary) if good else f"{outcome.state}: {outcome.error or ''}"
             style = "green" if good else "red"
-            table.add_row(Text(name), Text(text, style=style), "", duration(outcome.seconds), "")
+            table.add_row(Text(name), Text(text, style=style), "", describe_duration(outcome.seconds), "")
         rows = [row for name, since in self.begun.items() if (row := self._running_row(name, since))]
         for row in rows:
             table.add_row(*row)
@@ -193,5 +184,5 @@ class RunningView:
             return None
         began, start = self.stages.setdefault((name, stage), (now, fraction))
         gained = fraction - start
-        left = duration((now - began) * (1 - fraction) / gained) if gained > 0.01 else ""
-        return Text(name), Text(stage), f"{100 * fraction:.0f} %", duration(now - since), left
+        left = describe_duration((now - began) * (1 - fraction) / gained) if gained > 0.01 else ""
+        return Text(name), Text(stage), f"{100 * fraction:.0f} %", describe_duration(now - since), left

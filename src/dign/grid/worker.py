@@ -1,6 +1,6 @@
-"""A process that does one job: `python -m dign.grid.worker`, the job on standard input, the outcome on standard output.
+"""A process that runs one job: `python -m dign.grid.worker`, the job on standard input, the outcome on standard output.
 
-It stops, after saving where it is, when standard input closes: a grid that dies leaves no process behind.
+It stops, after saving a checkpoint, when standard input closes: a grid that dies leaves no process behind.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 import threading
 
 from dign.core.allocator import reuse_memory
-from dign.grid.job import Job, perform
+from dign.grid.job import Job, run_job
 
 
 def main() -> None:
@@ -21,7 +21,7 @@ def main() -> None:
     job = Job(**json.loads(sys.stdin.readline()))
     reuse_memory()
     threading.Thread(target=_stop_when_orphaned, daemon=True).start()
-    json.dump(perform(job).to_json(), answer)
+    json.dump(run_job(job).to_json(), answer)
     answer.close()
 
 

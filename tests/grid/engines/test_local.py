@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 
 from dign.cli import main
 from dign.core.errors import UserError
-from dign.grid.engines.local import LocalEngine, share_out
-from dign.grid.job import DONE, FAILED, Job, perform
+from dign.grid.engines.local import LocalEngine, split_cores
+from dign.grid.job import DONE, FAILED, Job, run_job
 from dign.runs.folder import load_run
 
 GRID = """
@@ -54,17 +54,17 @@ def pid_in_training(out, name):
 
 
 def collect(engine):
-    return wait_until(lambda: engine.ended(0.5))[0]
+    return wait_until(lambda: engine.poll(0.5))[0]
 
 
 def test_cores_are_shared_out(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
-    assert share_out(27, max_parallel=None, threads=None, gpus=0) == (8, 1)
-    assert share_out(3, max_parallel=None, threads=None, gpus=0) == (3, 2)
-    assert share_out(27, max_parallel=2, threads=None, gpus=0) == (2, 4)
-    assert share_out(27, max_parallel=None, threads=4, gpus=0) == (2, 4)
-    assert share_out(27, max_parallel=None, threads=None, gpus=4) == (4, 2)
-    assert share_out(27, max_parallel=3, threads=16, gpus=0) == (3, 16), "what a person asks for"
+    assert split_cores(27, max_parallel=None, threads=None, gpus=0) == (8, 1)
+    assert split_cores(3, max_parallel=None, threads=None, gpus=0) == (3, 2)
+    assert split_cores(27, max_parallel=2, threads=None, gpus=0) == (2, 4)
+    assert split_cores(27, max_parallel=None, threads=4, gpus=0) == (2, 4)
+    assert split_cores(27, max_parallel=None, threads=None, gpus=4) == (4, 2)
+    assert split_cores(27, max_parallel=3, threads=16, gpus=0) == (3, 16), "what a person asks for"
 
 
 def test_a_killed_worker_is_taken_up_again_to_the_same_weights(small, tmp_path):
@@ -77,7 +77,7 @@ def test_a_killed_worker_is_taken_up_again_to_the_same_weights(small, tmp_path):
     ended, outcome = collect(engine)
     assert (ended, outcome.state) == (name, DONE)
     assert pid_in_records(tmp_path / "killed", name) != pid
-    perform(Job.of(plan.runs[0], tmp_path / "calm", 1))
+    run_job(Job.of(plan.runs[0], tmp_path / "calm", 1))
     killed, calm = (load_file(tmp_path / where / name / "model.safetensors") for where in ("killed", "calm"))
     assert all(torch.equal(killed[key], calm[key]) for key in calm)
 

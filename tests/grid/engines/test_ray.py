@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file
 
 from dign.grid.engines.ray import RayEngine
-from dign.grid.job import DONE, Job, perform
-from dign.grid.scheduling import carry_out, failures, states_of
+from dign.grid.job import DONE, Job, run_job
+from dign.grid.scheduling import collect_failures, read_states, run_plan
 from dign.grid.state import Stage
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'dign[ray]'")
@@ -22,13 +22,13 @@ class Killer:
     def __init__(self, out, name):
         self.out, self.name, self.killed = out, name, None
 
-    def started(self, name): ...
+    def on_start(self, name): ...
 
-    def busy(self, name): ...
+    def on_busy(self, name): ...
 
-    def ended(self, name, outcome): ...
+    def on_end(self, name, outcome): ...
 
-    def tick(self):
+    def on_tick(self):
         if self.killed is None and (self.out / self.name / "checkpoint.safetensors").exists():
             self.killed = pid_of(self.out, self.name)
             os.kill(self.killed, signal.SIGKILL)
@@ -51,12 +51,12 @@ def test_a_killed_worker_is_retried_by_ray_and_the_results_are_those_of_the_loca
     plan = small(method=["standard", "dign"], epochs=10)
     out, calm = tmp_path / "ray", tmp_path / "calm"
     killer = Killer(out, plan.runs[1].name)
-    outcomes = carry_out(plan.runs, states_of(plan.runs, out), engine, out, killer)
-    assert not failures(outcomes)
+    outcomes = run_plan(plan.runs, read_states(plan.runs, out), engine, out, killer)
+    assert not collect_failures(outcomes)
     assert killer.killed and pid_of(out, plan.runs[1].name) != killer.killed, "another worker finished the run"
-    assert all(state.stage is Stage.DONE for state in states_of(plan.runs, out).values())
+    assert all(state.stage is Stage.DONE for state in read_states(plan.runs, out).values())
     for run in plan.runs:
-        reference = perform(Job.of(run, calm, 1))
+        reference = run_job(Job.of(run, calm, 1))
         assert outcomes[run.name].summary == reference.summary
         ours, theirs = (load_file(where / run.name / "model.safetensors") for where in (out, calm))
         assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
@@ -65,7 +65,7 @@ def test_a_killed_worker_is_retried_by_ray_and_the_results_are_those_of_the_loca
 def test_results_land_at_a_url(engine, small, tmp_path):
     plan = small()
     url = f"file://{tmp_path}/bucket"
-    outcomes = carry_out(plan.runs, states_of(plan.runs, url), engine, url, Killer(tmp_path, "nobody"))
+    outcomes = run_plan(plan.runs, read_states(plan.runs, url), engine, url, Killer(tmp_path, "nobody"))
     assert [outcome.state for outcome in outcomes.values()] == [DONE]
     assert (tmp_path / "bucket" / plan.runs[0].name / "results.json").exists()
 

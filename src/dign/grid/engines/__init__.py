@@ -1,4 +1,4 @@
-"""Who carries out the jobs of a grid: processes on this machine, or a Ray cluster."""
+"""Engines run the jobs of a grid: as processes on this machine, or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dign.grid.job import Job, Outcome
 
 
 class Engine(Protocol):
-    """Takes jobs and tells how they ended. `threads` is what a job gets, `slots` how many jobs are taken at once."""
+    """Takes jobs and returns their outcomes. `threads` is per job, `slots` is how many jobs are taken at once."""
 
     threads: int
     slots: int
     parallel: int
-    """How many jobs really go on at the same time, for estimates."""
+    """How many jobs really run at the same time, for estimates."""
 
     def measure(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function where the jobs will run, with as many threads."""
@@ -23,19 +23,19 @@ class Engine(Protocol):
 
     def start(self, job: Job) -> None: ...
 
-    def ended(self, timeout: float) -> list[tuple[str, Outcome]]:
+    def poll(self, timeout: float) -> list[tuple[str, Outcome]]:
         """The jobs that have ended since the last call, waiting up to `timeout` seconds for one."""
         ...
 
     def stop(self) -> None:
-        """Let all jobs save where they are, and wait for them."""
+        """Let all jobs save a checkpoint, and wait for them."""
         ...
 
     def close(self) -> None: ...
 
 
-def call_as_a_job(threads: int, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a process that is set up as those of the jobs are."""
+def call_as_job(threads: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in a process that is set up like that of a job."""
     import torch
 
     reuse_memory()
@@ -43,7 +43,7 @@ def call_as_a_job(threads: int, function: Callable[..., Any], *arguments: Any) -
     return function(*arguments)
 
 
-def died(tries: int) -> str:
-    """The sentence for a job whose process went without an outcome, every time."""
+def describe_death(tries: int) -> str:
+    """The message for a job whose process ended without an outcome, every time."""
     times = "once" if tries == 1 else f"{tries} times"
-    return f"Its process died {times} (killed, or out of memory); start the grid again to go on from the checkpoint."
+    return f"Its process died {times} (killed, or out of memory); start the grid again to resume from the checkpoint."

@@ -18,19 +18,19 @@ from multiprocessing.connection import wait
 from typing import Any, BinaryIO
 
 from dign.core.errors import UserError
-from dign.grid.engines import call_as_a_job, died
+from dign.grid.engines import call_as_job, describe_death
 from dign.grid.job import FAILED, INTERRUPTED, Job, Outcome
 from dign.grid.storage import open_store
 
 PATIENCE = 60.0
-"""Seconds that a job has for saving where it is before it is killed."""
+"""Seconds that a job has for saving a checkpoint before it is killed."""
 
 
-def share_out(runs: int, *, max_parallel: int | None, threads: int | None, gpus: int) -> tuple[int, int]:
+def split_cores(runs: int, *, max_parallel: int | None, threads: int | None, gpus: int) -> tuple[int, int]:
     """(runs at once, threads of each).
 
     One run per GPU, where there are GPUs, otherwise one per core; the threads divide the cores. It follows from the
-    number of all runs of the grid, not of those left: a grid that is started again goes on with as many threads.
+    number of all runs of the grid, not of those left: a grid that is restarted uses the same number of threads.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     usual = gpus or (max(1, cores // threads) if threads else cores)
@@ -49,7 +49,7 @@ class _Child:
 
 @dataclass
 class LocalEngine:
-    """`slots` processes at a time; one that is killed is taken up again up to `retries` times."""
+    """`slots` processes at a time; one that is killed is restarted up to `retries` times."""
 
     slots: int
     threads: int
@@ -63,10 +63,10 @@ class LocalEngine:
         return self.slots
 
     def measure(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """In a process of its own, which keeps its memory as a job does, and ends before the first job starts."""
+        """In a separate process, which keeps its memory like a job and ends before the first job starts."""
         self._measuring = self._measuring or ProcessPoolExecutor(1, get_context("spawn"), _end_with_parent)
         try:
-            return self._measuring.submit(call_as_a_job, self.threads, function, *arguments).result()
+            return self._measuring.submit(call_as_job, self.threads, function, *arguments).result()
         except BrokenExecutor as error:
             self._end_measuring()
             raise UserError("The process that measured it died, perhaps out of memory.") from error
@@ -95,9 +95,9 @@ class LocalEngine:
             start_new_session=True,  # Ctrl-C is for the grid, which then stops its jobs
             bufsize=0,
         )
-        with suppress(BrokenPipeError):  # it is dead already, which is noticed when it is looked at
+        with suppress(BrokenPipeError):  # it is dead already: `poll` will notice
             process.stdin.write(json.dumps(asdict(job)).encode() + b"\n")
-        # Its standard input stays open: that it closes tells a worker that the grid is gone.
+        # Its standard input stays open: when it closes, the worker knows that the grid is gone.
         return _Child(job, slot, process, log, tries)
 
     def _environment(self, slot: int) -> dict[str, str]:
@@ -106,7 +106,7 @@ class LocalEngine:
             environment["CUDA_VISIBLE_DEVICES"] = self.gpus[slot % len(self.gpus)]
         return environment
 
-    def ended(self, timeout: float) -> list[tuple[str, Outcome]]:
+    def poll(self, timeout: float) -> list[tuple[str, Outcome]]:
         deadline = time.monotonic() + timeout
         while True:
             over = [child for child in self._children if child.process.poll() is not None]
@@ -116,7 +116,7 @@ class LocalEngine:
             time.sleep(0.05)
 
     def _collect(self, child: _Child, *, again: bool = True) -> Outcome | None:
-        """The outcome of a process that is over; None if it died and was started once more."""
+        """The outcome of a process that has ended; None if it died and was restarted."""
         answer = child.process.stdout.read()
         for stream in (child.process.stdin, child.process.stdout, child.log):
             stream.close()
@@ -128,11 +128,11 @@ class LocalEngine:
         if again and child.tries <= self.retries:
             self._children.append(self._spawn(child.job, child.slot, child.tries + 1))
             return None
-        return Outcome(FAILED, died(child.tries)) if again else Outcome(INTERRUPTED)
+        return Outcome(FAILED, describe_death(child.tries)) if again else Outcome(INTERRUPTED)
 
     def stop(self) -> None:
         for child in self._children:
-            if os.name == "nt":  # where to terminate is to kill: closed input says the same
+            if os.name == "nt":  # terminating is killing there: closing the input stops the worker
                 child.process.stdin.close()
             else:
                 child.process.terminate()
@@ -154,7 +154,7 @@ class LocalEngine:
 
 
 def _end_with_parent() -> None:
-    """Let this process end when the grid does, however that ends; Ctrl-C is for the grid."""
+    """End this process when the grid ends, in whatever way; Ctrl-C is for the grid."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     assert parent is not None  # it was spawned
@@ -167,7 +167,7 @@ def _end_with_parent() -> None:
 
 
 def visible_gpus(device: str) -> list[str]:
-    """The GPUs that jobs may be given one each, unless the configuration names the device."""
+    """The GPUs to distribute over the jobs; none if the configuration names the device."""
     import torch
 
     if device not in ("auto", "cuda") or not torch.cuda.is_available():

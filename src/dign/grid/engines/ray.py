@@ -1,4 +1,4 @@
-"""Jobs on a Ray cluster: Ray schedules, places and retries them; this only hands them over and waits."""
+"""Jobs on a Ray cluster: Ray schedules, places and retries them; this submits them and waits."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 from dign.core.allocator import reuse_memory
 from dign.core.errors import UserError, summarize_error
-from dign.grid.engines import call_as_a_job, died
-from dign.grid.job import FAILED, INTERRUPTED, Job, Outcome, perform
+from dign.grid.engines import call_as_job, describe_death
+from dign.grid.job import FAILED, INTERRUPTED, Job, Outcome, run_job
 
 PATIENCE = 60.0
 
 
-def perform_remotely(job: dict[str, Any]) -> dict[str, Any]:
+def run_remote_job(job: dict[str, Any]) -> dict[str, Any]:
     """What a Ray worker executes; plain dictionaries, so that versions of this package may differ a little."""
     reuse_memory()
-    return perform(Job(**job)).to_json()
+    return run_job(Job(**job)).to_json()
 
 
 class RayEngine:
@@ -47,8 +47,8 @@ class RayEngine:
         self.parallel = max(1, min(max_parallel or room, room))
         self.slots = max_parallel or 1_000_000  # Ray keeps the queue
         needs = {"num_cpus": threads, "num_gpus": self.gpus, "max_calls": 1}
-        self._task = self.ray.remote(max_retries=retries, **needs)(perform_remotely)
-        self._measuring = self.ray.remote(**needs)(call_as_a_job)
+        self._task = self.ray.remote(max_retries=retries, **needs)(run_remote_job)
+        self._measuring = self.ray.remote(**needs)(call_as_job)
         self._names: dict[Any, str] = {}
 
     def _check_resources(self, total: dict[str, float]) -> None:
@@ -56,7 +56,7 @@ class RayEngine:
             if wanted > total.get(kind, 0):
                 raise UserError(
                     f"A run needs {wanted:g} {kind}s, but the Ray cluster has {total.get(kind, 0):g} in all: lower "
-                    f"{'--threads' if kind == 'CPU' else '--gpus'}."
+                    f"{'`threads`' if kind == 'CPU' else '`gpus`'}."
                 )
 
     def measure(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -68,7 +68,7 @@ class RayEngine:
     def start(self, job: Job) -> None:
         self._names[self._task.options(name=job.name).remote(asdict(job))] = job.name
 
-    def ended(self, timeout: float) -> list[tuple[str, Outcome]]:
+    def poll(self, timeout: float) -> list[tuple[str, Outcome]]:
         if not self._names:
             return []
         over, _ = self.ray.wait(list(self._names), num_returns=1, timeout=timeout)
@@ -81,14 +81,14 @@ class RayEngine:
         except (errors.TaskCancelledError, KeyboardInterrupt):
             return Outcome(INTERRUPTED)
         except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError):
-            return Outcome(FAILED, died(1 + self.retries))
+            return Outcome(FAILED, describe_death(1 + self.retries))
         except errors.RayError as error:
             reason = str(getattr(error, "cause", None) or error).strip().splitlines()[-1]
-            return Outcome(FAILED, f"Ray could not carry it out: {reason}")
+            return Outcome(FAILED, f"Ray could not run it: {reason}")
 
     def stop(self) -> None:
         for task in self._names:
-            self.ray.cancel(task)  # arrives as Ctrl-C would: the run saves where it is
+            self.ray.cancel(task)  # arrives like Ctrl-C: the run saves a checkpoint
         if self._names:
             self.ray.wait(list(self._names), num_returns=len(self._names), timeout=PATIENCE)
         self._names.clear()
@@ -98,11 +98,11 @@ class RayEngine:
 
 
 def _connect(address: str | None) -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to anybody
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
     try:
         import ray
     except ImportError as error:
-        raise UserError("--engine ray needs Ray: pip install 'dign[ray]'.") from error
+        raise UserError("The Ray engine needs Ray: pip install 'dign[ray]'.") from error
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     options = {"include_dashboard": False} if address == "local" else {}
     try:
