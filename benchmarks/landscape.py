@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from dign.core.freezing import freeze_temporarily
 from dign.core.pixels import to_float
-from dign.landscape.batch_size import fitting_batch_size
+from dign.landscape.batch_size import find_batch_size
 from dign.landscape.measure import Plan, default_radii, measure
 from dign.models import build
 
@@ -83,7 +83,7 @@ def main() -> None:
     shape = (options.images, 3, 32, 32)
     images = torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8).to(options.device)
     labels = torch.randint(0, 10, shape[:1], generator=generator).to(options.device)
-    batch_size = fitting_batch_size(models[0], to_float(images[:1]))
+    batch_size = find_batch_size(models[0], to_float(images[:1]))
     gradient(models[0], to_float(images[:batch_size]), labels[:batch_size])  # warm up
 
     rounds = []

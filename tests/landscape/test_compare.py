@@ -13,7 +13,7 @@ from dign.core.errors import UserError
 from dign.landscape.figures import FORMATS, landscape_figure, line_looks
 from dign.runs.checkpoints import save_weights
 from dign.runs.config import RunConfig
-from dign.runs.folder import create_run, load_data
+from dign.runs.folder import create_run, load_run_data
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def runs(tmp_path_factory) -> list[Path]:
     paths = []
     for method, seed in (("standard", 0), ("dign", 1)):
         config = RunConfig.from_mapping({"preset": "digits", "data": "digits", "method": method, "seed": seed})
-        run = create_run(folder / method, config, load_data(config), [0.5] * 3, [0.25] * 3)
+        run = create_run(folder / method, config, load_run_data(config), [0.5] * 3, [0.25] * 3)
         save_weights(run.weights, run.untrained_model())
         paths.append(run.path)
     return paths
@@ -61,7 +61,7 @@ def test_files_and_figures(runs, tmp_path, capsys) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--radii", "many"), "--radii takes numbers"),
+        (("--radii", "many"), "invalid --radii"),
         (("--radii", "-1"), "radius must be a number of at least 0"),
         (("--eta", "0"), "eta"),
     ],
@@ -76,7 +76,7 @@ def test_a_folder_that_is_no_run_and_a_run_named_twice(runs, tmp_path, capsys) -
     assert dign("landscape", tmp_path, "--out", tmp_path) == 2
     assert "not a run folder" in capsys.readouterr().err
     assert dign("landscape", runs[0], runs[0], "--out", tmp_path) == 2
-    assert "named twice" in capsys.readouterr().err
+    assert "given twice" in capsys.readouterr().err
 
 
 def test_radii() -> None:

@@ -1,4 +1,4 @@
-"""How many images fit through a model at once, and what to do when fewer do than was thought."""
+"""How many images fit into memory at once, and a fallback when fewer do than estimated."""
 
 import os
 from collections.abc import Callable
@@ -12,18 +12,18 @@ from dign.core.freezing import freeze_temporarily
 from dign.landscape.gradients import traced_log_probabilities
 
 LARGEST_BATCH = {"cpu": 128, "cuda": 1024}
-"""Beyond these a larger batch was no faster."""
+"""Larger batches were not faster."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of images done and the number in all."""
 
 
-def in_batches(
+def run_in_batches(
     count: int, batch_size: int, work: Callable[[slice], dict[str, Tensor]], progress: Progress | None = None
 ) -> dict[str, Tensor]:
-    """`work` on images 0..count-1 in batches; its tensors, each with one row per image, put together on the CPU.
+    """Call `work` on batches of images 0..count-1 and concatenate its tensors, one row per image, on the CPU.
 
-    Where memory runs out the batch is halved and tried again; a single image that does not fit is the end.
+    If memory runs out, the batch is halved and tried again; a single image that does not fit is an error.
     """
     parts: list[dict[str, Tensor]] = []
     done = 0
@@ -35,7 +35,7 @@ def in_batches(
             if not is_out_of_memory(error):
                 raise
             if batch_size == 1:
-                raise too_small() from error
+                raise make_memory_error() from error
             batch_size = (batch_size + 1) // 2
             continue
         done = batch.stop
@@ -44,25 +44,25 @@ def in_batches(
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 
-def fitting_batch_size(model: nn.Module, image: Tensor, *, second_order: bool = False) -> int:
+def find_batch_size(model: nn.Module, image: Tensor, *, second_order: bool = False) -> int:
     """The largest sensible batch for gradients (or Hessian-vector products) in the memory that is free now.
 
-    `image` is one image (1,...) on the model's device. The passes keep the activations of each image; a backward
-    pass needs about as much again, and the graph of the gradient three times more.
+    `image` is one image (1,...) on the model's device. A forward pass stores the activations of each image; a
+    backward pass needs about as much again, and the graph of the gradient three times more.
     """
     largest = LARGEST_BATCH.get(image.device.type, 128)
-    free = available_bytes(image.device)
+    free = get_free_memory(image.device)
     if free is None:
         return largest
-    needed = activation_bytes(model, image) * (8 if second_order else 3) + 16 * image.numel() * image.element_size()
+    needed = measure_activations(model, image) * (8 if second_order else 3) + 16 * image.numel() * image.element_size()
     fitting = int(0.5 * free / needed)
     if fitting < 1:
-        raise too_small(needed, free)
+        raise make_memory_error(needed, free)
     return min(fitting, largest)
 
 
-def activation_bytes(model: nn.Module, image: Tensor) -> int:
-    """The memory that one forward pass keeps for its backward pass, without the model's own tensors."""
+def measure_activations(model: nn.Module, image: Tensor) -> int:
+    """The bytes that one forward pass stores for its backward pass, without the model's own tensors."""
     own = {tensor.untyped_storage().data_ptr() for tensor in [*model.parameters(), *model.buffers()]}
     kept: dict[int, int] = {}
 
@@ -77,8 +77,8 @@ def activation_bytes(model: nn.Module, image: Tensor) -> int:
     return sum(kept.values())
 
 
-def available_bytes(device: torch.device) -> int | None:
-    """Free memory of the device, or None where nobody can tell."""
+def get_free_memory(device: torch.device) -> int | None:
+    """Free memory of the device in bytes, or None if it is unknown."""
     if device.type == "cuda":
         reserved_but_unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + reserved_but_unused
@@ -89,10 +89,10 @@ def available_bytes(device: torch.device) -> int | None:
     return min(known) if known else _half_of_physical()
 
 
-def too_small(needed: int | None = None, free: int | None = None) -> UserError:
+def make_memory_error(needed: int | None = None, free: int | None = None) -> UserError:
     amount = f": it needs about {needed / 2**20:.0f} MiB and {free / 2**20:.0f} MiB are free" if needed and free else ""
     return UserError(
-        f"Memory is too small for even one image through this model{amount}; "
+        f"There is too little memory for even one image through this model{amount}; "
         "use a machine or device with more, or close other programs."
     )
 
@@ -109,7 +109,7 @@ CONTAINER = Path("/sys/fs/cgroup")
 
 
 def _container_available() -> int | None:
-    """What a container's limit leaves, which /proc/meminfo does not know; files that were read may be let go of."""
+    """What a container's limit leaves, which /proc/meminfo does not show; cached files can be dropped."""
     try:
         used = int((CONTAINER / "memory.current").read_text())
         facts = dict(line.split() for line in (CONTAINER / "memory.stat").read_text().splitlines())

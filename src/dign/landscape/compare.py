@@ -1,4 +1,4 @@
-"""`dign landscape`: several finished runs on the same images, one file and one figure."""
+"""The landscapes of several finished runs on the same images: one file and one figure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """What `dign landscape` was asked for; `radii` None takes `default_radii`, `batch_size` None what fits."""
+    """What to measure, and where; `radii` None takes `default_radii`, `batch_size` None what fits into memory."""
 
     split: str = "validation"
     images: int = 1000
@@ -46,12 +46,12 @@ class Choices:
     device: str = "auto"
 
 
-Follow = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 """Called with what is being measured, the images done, and the images in all."""
 
 
 def compare_runs(
-    runs: Sequence[Run], choices: Choices, out: Path | str, follow: Follow = lambda what, done, total: None
+    runs: Sequence[Run], choices: Choices, out: Path | str, follow: Progress = lambda what, done, total: None
 ) -> dict[str, Any]:
     """Measure every run, write landscape.json with the figures into `out`, and each run's own part into its folder."""
     started = time.monotonic()
@@ -94,7 +94,7 @@ def _check_finite(models: Sequence[dict[str, Any]], radii: Sequence[float]) -> N
         for radius, value in zip(radii, values, strict=True):
             if not math.isfinite(value):
                 what = name.replace("_", " ")
-                raise UserError(f"The {what} at radius {radius:g} is not finite: choose smaller --radii.")
+                raise UserError(f"The {what} at radius {radius:g} is not finite: choose smaller `radii`.")
 
 
 def _plan(runs: Sequence[Run], choices: Choices) -> Plan:
@@ -105,7 +105,7 @@ def _plan(runs: Sequence[Run], choices: Choices) -> Plan:
         raise UserError(f"These runs take images of different sizes ({shown}): compare those of one size.")
     names = [run.path.resolve() for run in runs]
     if len(set(names)) < len(names):
-        raise UserError("A run is named twice: name each run once.")
+        raise UserError("A run is given twice: name each run once.")
     radii = choices.radii if choices.radii is not None else default_radii(_dimension(runs))
     return Plan(radii=radii, draws=choices.draws, eta=choices.eta, seed=choices.seed)
 
@@ -115,12 +115,12 @@ def _dimension(runs: Sequence[Run]) -> int:
     return 3 * height * width
 
 
-def _measure_run(run: Run, plan: Plan, choices: Choices, device: torch.device, follow: Follow) -> dict[str, Any]:
+def _measure_run(run: Run, plan: Plan, choices: Choices, device: torch.device, follow: Progress) -> dict[str, Any]:
     """One entry of `models` in landscape.json."""
     started = time.monotonic()
     name = run.path.resolve().name
     model = run.model().to(device)
-    images, labels = chosen_images(getattr(run.data(), choices.split), choices.images, plan.seed, choices.split)
+    images, labels = sample_images(getattr(run.data(), choices.split), choices.images, plan.seed, choices.split)
     where: dict[str, Any] = {"device": device, "batch_size": choices.batch_size}
     measured = measure(model, images, labels, plan, progress=partial(follow, name), **where)
     entry = {
@@ -142,9 +142,9 @@ def _measure_run(run: Run, plan: Plan, choices: Choices, device: torch.device, f
     return {**entry, "seconds": round(time.monotonic() - started, 1)}
 
 
-def chosen_images(split: Split, count: int, seed: int, name: str = "split") -> tuple[Tensor, Tensor]:
-    """`count` images of a split at random, the same for every run; all of them where there are no more."""
+def sample_images(split: Split, count: int, seed: int, name: str = "split") -> tuple[Tensor, Tensor]:
+    """`count` random images of a split, the same for every run; all of them if there are fewer."""
     if len(split) == 0:
-        raise UserError(f"The {name} split of this data set is empty: choose another with --split.")
+        raise UserError(f"The {name} split of this data set is empty: choose another `split`.")
     order = torch.randperm(len(split), generator=make_generator(seed, "landscape/images"))[:count]
     return split.images[order], split.labels[order]

@@ -15,7 +15,7 @@ from dign.core.errors import UserError
 from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import image_noise
 from dign.core.pixels import to_float
-from dign.landscape.batch_size import Progress, fitting_batch_size, in_batches
+from dign.landscape.batch_size import Progress, find_batch_size, run_in_batches
 from dign.landscape.curvature import squared_difference
 from dign.landscape.gradients import check_batch, check_logits, cross_entropy, input_gradients, norms, per_image
 
@@ -33,7 +33,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         if not self.radii:
-            raise UserError("At least one radius is needed, for example --radii 1,2,4.")
+            raise UserError("`radii` is empty: give at least one, for example 1,2,4.")
         for radius in self.radii:
             check_at_least(0, radius=radius)
         check_at_least(1, draws=self.draws)
@@ -119,13 +119,13 @@ def measure(
     if len(images) == 0:
         raise UserError("There are no images to measure on: choose another split.")
     with freeze_temporarily(model):
-        batch_size = batch_size or fitting_batch_size(model, to_float(images[:1].to(device)))
+        batch_size = batch_size or find_batch_size(model, to_float(images[:1].to(device)))
 
         def work(batch: slice) -> dict[str, Tensor]:
             x = to_float(images[batch].to(device))
             return measure_batch(model, x, labels[batch].to(device), plan, first=batch.start)
 
-        return Landscape(plan, **in_batches(len(images), batch_size, work, progress))
+        return Landscape(plan, **run_in_batches(len(images), batch_size, work, progress))
 
 
 def measure_batch(model: nn.Module, x: Tensor, y: Tensor, plan: Plan, *, first: int = 0) -> dict[str, Tensor]:

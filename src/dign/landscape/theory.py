@@ -18,7 +18,7 @@ from dign.core.errors import UserError
 from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import image_noise, make_placed_generator
 from dign.core.pixels import divide
-from dign.landscape.batch_size import Progress, fitting_batch_size, in_batches
+from dign.landscape.batch_size import Progress, find_batch_size, run_in_batches
 from dign.landscape.bounds import loss_difference_bound
 from dign.landscape.curvature import hessian
 from dign.landscape.fisher import fisher, fisher_trace
@@ -92,28 +92,28 @@ def measure_theory(
     progress: Progress | None = None,
 ) -> TheoryValues:
     """Everything that the checks need, on uint8 images (N,3,H,W), batch by batch."""
-    exact = _in_double(model)
+    exact = _to_double(model)
 
     def at(batch: slice) -> Tensor:
-        return _as_double(images[batch].to(device), plan, first=batch.start)
+        return _prepare_images(images[batch].to(device), plan, first=batch.start)
 
     with freeze_temporarily(exact):
-        batch_size = batch_size or fitting_batch_size(exact, at(slice(0, 1)), second_order=True)
+        batch_size = batch_size or find_batch_size(exact, at(slice(0, 1)), second_order=True)
 
         def work(batch: slice) -> dict[str, Tensor]:
             return theory_batch(exact, at(batch), labels[batch].to(device), plan, first=batch.start)
 
-        return TheoryValues(**in_batches(len(images), batch_size, work, progress))
+        return TheoryValues(**run_in_batches(len(images), batch_size, work, progress))
 
 
-def _in_double(model: nn.Module) -> nn.Module:
+def _to_double(model: nn.Module) -> nn.Module:
     try:
         return copy.deepcopy(model).double()
     except TypeError as error:
-        raise UserError("The checks of the theory need float64, which this device lacks: use --device cpu.") from error
+        raise UserError("The checks of the theory need float64, which this device lacks: use `device=cpu`.") from error
 
 
-def _as_double(images: Tensor, plan: TheoryPlan, *, first: int) -> Tensor:
+def _prepare_images(images: Tensor, plan: TheoryPlan, *, first: int) -> Tensor:
     """uint8 images as float64 in [0,1], moved by U(-1/2, 1/2) of an 8-bit step if the plan says so."""
     x = images.double()
     if plan.dequantize:
