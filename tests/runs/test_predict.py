@@ -1,8 +1,7 @@
 """Predictions for files: the pixels are those of training, and stability is a fraction that can be worked out."""
 
-import io
 import math
-import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,11 +10,10 @@ from PIL import Image
 from torch import nn
 
 import dign.data
-from dign.cli.predict import _lines
 from dign.core.errors import UserError
 from dign.methods import Standard
 from dign.runs.classifier import Classifier
-from dign.runs.predict import image_files, predict_files, read_images, stability
+from dign.runs.predict import find_images, measure_stability, predict, predict_files, read_images
 
 
 class Brightness(nn.Module):
@@ -31,7 +29,7 @@ class Brightness(nn.Module):
 
 
 def classifier(threshold=0.5, size=(4, 4)):
-    return Classifier("test", Brightness(threshold), Standard(), ["dark", "bright"], size)
+    return Classifier(Brightness(threshold), Standard(), ["dark", "bright"], size)
 
 
 def save(path, level, size=(6, 9)):
@@ -44,15 +42,15 @@ def test_stability_is_the_probability_that_noise_does_not_cross_the_threshold():
     image, sigma = torch.full((3, 4, 4), 0.5), 0.1
     for distance in (0.0, 0.01, 0.02):
         expected = 0.5 * (1 + math.erf(distance / (sigma / math.sqrt(48)) / math.sqrt(2)))
-        found = stability(classifier(0.5 - distance), image, 1, sigma, draws=4000)
+        found = measure_stability(classifier(0.5 - distance), image, 1, sigma, draws=4000)
         assert found == pytest.approx(expected, abs=4 * math.sqrt(0.25 / 4000))
 
 
 def test_no_noise_changes_nothing_and_draws_need_not_fill_a_batch():
     image = torch.full((3, 4, 4), 0.6)
-    assert stability(classifier(), image, 1, 0.0, draws=7) == 1.0
-    assert stability(classifier(), image, 0, 0.0, draws=7) == 0.0
-    counted = 51 * stability(classifier(0.6), image, 1, 0.3, draws=51)
+    assert measure_stability(classifier(), image, 1, 0.0, draws=7) == 1.0
+    assert measure_stability(classifier(), image, 0, 0.0, draws=7) == 0.0
+    counted = 51 * measure_stability(classifier(0.6), image, 1, 0.3, draws=51)
     assert 0 < counted < 51 and counted == pytest.approx(round(counted))
 
 
@@ -60,8 +58,8 @@ def test_noise_is_clipped_as_an_image_file_would_be():
     """White stays on the bright side of its clipped mean 1 - sigma/sqrt(2 pi) only below it."""
     white, sigma = torch.ones(3, 32, 32), 0.2
     clipped_mean = 1 - sigma / math.sqrt(2 * math.pi)
-    assert stability(classifier(clipped_mean - 0.02, (32, 32)), white, 1, sigma) == 1.0
-    assert stability(classifier(clipped_mean + 0.02, (32, 32)), white, 1, sigma) == 0.0
+    assert measure_stability(classifier(clipped_mean - 0.02, (32, 32)), white, 1, sigma) == 1.0
+    assert measure_stability(classifier(clipped_mean + 0.02, (32, 32)), white, 1, sigma) == 0.0
 
 
 def test_an_images_result_does_not_depend_on_the_others(tmp_path):
@@ -84,7 +82,7 @@ def test_files_are_read_as_a_folder_of_training_images_is(tmp_path):
                 pixels = random.integers(0, 256, (40 + 9 * index, 61, 3), dtype=np.uint8)
                 Image.fromarray(pixels).save(tmp_path / "photos" / split / name / f"{index}.jpg")
     data = dign.data.load(f"folder:{tmp_path / 'photos'}", size=16, validation=0, root=tmp_path / "cache")
-    files = image_files([str(tmp_path / "photos" / "test")])
+    files = find_images([str(tmp_path / "photos" / "test")])
     assert len(files) == 6 and torch.equal(read_images(files, (16, 16)), data.test.images)
 
 
@@ -101,20 +99,53 @@ def test_what_cannot_be_read_is_named(tmp_path):
     (tmp_path / "broken.jpg").write_bytes(b"\xff\xd8\xff nonsense")
     with pytest.raises(UserError, match=r"broken\.jpg cannot be read: "):
         read_images([tmp_path / "broken.jpg"], (8, 8))
-    with pytest.raises(UserError, match=r"nowhere\.png cannot be read: there is no such file"):
+    with pytest.raises(UserError, match=r"nowhere\.png cannot be read: the file does not exist"):
         read_images([tmp_path / "nowhere.png"], (8, 8))
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="holds no images"):
-        image_files([str(tmp_path / "empty")])
+    with pytest.raises(UserError, match="contains no images"):
+        find_images([str(tmp_path / "empty")])
 
 
 def test_hidden_folders_are_passed_over_as_in_training(tmp_path):
     (tmp_path / ".thumbnails").mkdir()
     save(tmp_path / ".thumbnails" / "small.png", 3)
-    assert image_files([str(tmp_path), str(save(tmp_path / "a.png", 3))]) == [tmp_path / "a.png"] * 2
+    assert find_images([str(tmp_path), str(save(tmp_path / "a.png", 3))]) == [tmp_path / "a.png"] * 2
 
 
-def test_names_on_standard_input_may_be_any_bytes(tmp_path):
-    stream = io.TextIOWrapper(io.BytesIO(b"caf\xe9.png\r\n\na b.png\n"), encoding="utf-8", errors="strict")
-    assert [os.fsencode(name) for name in _lines(stream)] == [b"caf\xe9.png", b"a b.png"]
-    assert _lines(io.StringIO("a.png\n")) == ["a.png"]
+def test_files_folders_and_arrays_give_the_same_predictions(tmp_path):
+    files = [save(tmp_path / f"{level}.png", level, (4, 4)) for level in (120, 135)]
+    expected = list(predict_files(classifier(), files, draws=20))
+    assert predict(classifier(), tmp_path, draws=20) == predict(classifier(), files, draws=20) == expected
+    pixels = read_images(files, (4, 4))
+    for images in (pixels, pixels.numpy(), pixels / 255):
+        found = predict(classifier(), images, draws=20)
+        assert [each.image for each in found] == ["0", "1"]
+        assert [replace(each, image=file.image) for each, file in zip(found, expected, strict=True)] == expected
+
+
+def test_an_array_is_not_changed_and_without_noise_levels_there_is_no_stability():
+    images = torch.full((2, 3, 4, 4), 0.75)
+    (first, _) = predict(classifier(), images, sigmas=())
+    assert first.label == "bright" and first.stability == {}
+    assert torch.equal(images, torch.full((2, 3, 4, 4), 0.75))
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (torch.zeros(2, 3, 5, 4), r"images must have shape \(N,3,4,4\), not \(2, 3, 5, 4\)"),
+        (torch.zeros(3, 4, 4), r"images must have shape \(N,3,4,4\)"),
+        (torch.full((1, 3, 4, 4), 255.0), r"float in \[0,1\]: undo normalization"),
+        (torch.full((1, 3, 4, 4), math.nan), r"float in \[0,1\]"),
+        (torch.zeros(1, 3, 4, 4, dtype=torch.int64), "images must be uint8"),
+        ([], "images is empty"),
+    ],
+)
+def test_wrong_images_are_named(images, message):
+    with pytest.raises(UserError, match=message):
+        predict(classifier(), images)
+
+
+def test_a_path_is_loaded(tmp_path):
+    with pytest.raises(UserError, match="is not a model"):
+        predict(tmp_path, torch.zeros(1, 3, 4, 4))

@@ -5,16 +5,16 @@ import torch
 from torch import nn
 
 from dign.runs.checkpoints import load_state, save_state
-from dign.training.optimizers import REST_RATE, Orthogonal, make_optimizer, orthogonal
+from dign.training.optimizers import REST_RATE, Orthogonal, make_optimizer, orthogonalize
 
 
 @pytest.mark.parametrize("shape", [(16, 72), (72, 16), (8, 8)])
 def test_the_orthogonal_part_has_the_singular_vectors_and_nearly_equal_singular_values(shape):
     matrix = torch.randn(shape, generator=torch.Generator().manual_seed(0))
     u, _, v = torch.linalg.svd(matrix, full_matrices=False)
-    along = torch.diagonal(u.T @ orthogonal(matrix) @ v.T)
+    along = torch.diagonal(u.T @ orthogonalize(matrix) @ v.T)
     assert along.min() > 0.4 and along.max() < 1.3
-    assert torch.linalg.matrix_norm(u.T @ orthogonal(matrix) @ v.T - torch.diag(along)) < 1e-3
+    assert torch.linalg.matrix_norm(u.T @ orthogonalize(matrix) @ v.T - torch.diag(along)) < 1e-3
 
 
 def test_a_kernel_turns_and_keeps_its_norm():

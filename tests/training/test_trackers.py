@@ -8,9 +8,9 @@ import pytest
 
 from dign.core.errors import UserError
 from dign.runs.config import RunConfig
-from dign.training.logger import numbers_of
+from dign.training.logger import flatten_record
 from dign.training.loop import train
-from dign.training.trackers import TRACKERS, make_tracker, remembered
+from dign.training.trackers import TRACKERS, get_or_create_id, make_tracker
 
 
 def config(**changes):
@@ -21,7 +21,7 @@ def config(**changes):
 def recorded(folder):
     """What metrics.jsonl says: (step, name) to number."""
     records = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
-    return {(record["step"], name): value for record in records for name, value in numbers_of(record).items()}
+    return {(record["step"], name): value for record in records for name, value in flatten_record(record).items()}
 
 
 def test_a_tracker_that_cannot_begin_is_one_sentence(tmp_path, monkeypatch):
@@ -30,15 +30,8 @@ def test_a_tracker_that_cannot_begin_is_one_sentence(tmp_path, monkeypatch):
             raise ConnectionError("No server at localhost.\nAsk somebody.")
 
     monkeypatch.setitem(TRACKERS, "mlflow", (Down, "json"))
-    with pytest.raises(UserError, match=r"could not begin \(No server at localhost\): mend that, then go on"):
+    with pytest.raises(UserError, match=r"could not start \(No server at localhost\): fix that and resume the run"):
         make_tracker("mlflow", tmp_path, 0, {})
-
-
-def test_numbers_of_training_and_validation_are_kept_apart():
-    trained = {"step": 20, "epoch": 1, "loss": 0.5, "terms": {"consistency": 0.1}, "lr": 0.05, "images_per_second": 9.0}
-    assert numbers_of(trained) == {"loss": 0.5, "consistency": 0.1, "lr": 0.05, "images_per_second": 9.0}
-    validated = {"step": 20, "epoch": 1, "validation": {"accuracy": 90.0, "loss": 0.4}}
-    assert numbers_of(validated) == {"validation/accuracy": 90.0, "validation/loss": 0.4}
 
 
 def test_a_tracker_that_is_not_installed_is_named_before_anything_is_written(tmp_path, monkeypatch):
@@ -93,11 +86,11 @@ def test_weights_and_biases_is_offline_unless_told_otherwise(tmp_path, monkeypat
 
 
 def test_an_identity_is_made_once(tmp_path):
-    assert remembered(tmp_path, "a", lambda: "first") == "first"
-    assert remembered(tmp_path, "b", lambda: "other") == "other"
-    assert remembered(tmp_path, "a", lambda: "second") == "first"
+    assert get_or_create_id(tmp_path, "a", lambda: "first") == "first"
+    assert get_or_create_id(tmp_path, "b", lambda: "other") == "other"
+    assert get_or_create_id(tmp_path, "a", lambda: "second") == "first"
     (tmp_path / "tracking.json").write_text("[broken")
-    assert remembered(tmp_path, "a", lambda: "third") == "third"
+    assert get_or_create_id(tmp_path, "a", lambda: "third") == "third"
 
 
 def test_mlflow_in_earnest(tmp_path, monkeypatch):

@@ -25,6 +25,14 @@ MAX_MESSAGE_LENGTH = 3000
 """Characters: more than any list of names in a message."""
 
 
+class ResumableError(UserError):
+    """An error about the run in `path`, which can be resumed."""
+
+    def __init__(self, message: object, path: Path) -> None:
+        super().__init__(message)
+        self.path = path
+
+
 class ReportedByRankZero(UserError):
     """An error that rank zero reports: this process ends silently."""
 

@@ -1,4 +1,4 @@
-"""Weights and training states as safetensors: one file, written atomically, never unpickled."""
+"""Weights and training states as safetensors: one file each, written atomically, never unpickled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def save_weights(path: Path, model: nn.Module, **metadata: object) -> None:
 
 
 def load_weights(path: Path, model: nn.Module) -> None:
-    """Read weights into a model, whole or not at all; what does not fit is named."""
+    """Read weights into a model: all of them, or none and a `UserError` that names what does not fit."""
     tensors, _ = _read(path)
     _check_fit(path, tensors, model.state_dict())
     model.load_state_dict(tensors)
@@ -34,26 +34,25 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def save_state(
-    path: Path, model: nn.Module, optimizer: Optimizer, pending: dict[str, Tensor], **metadata: object
+    path: Path, model: nn.Module, optimizer: Optimizer, unlogged: dict[str, Tensor], **metadata: object
 ) -> None:
-    """Write all that training needs to go on: weights, the optimizer's tensors, where it was, and what it had still to
-    record."""
+    """Write all that resuming needs: weights, the optimizer's state, the steps not logged yet, and metadata."""
     tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
-    names = {parameter: name for name, parameter in model.named_parameters()}
+    names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
     for parameter, state in optimizer.state.items():
         for key, value in state.items():
             if isinstance(value, Tensor):
                 tensors[f"optimizer/{names[parameter]}/{key}"] = value
-    tensors |= {f"pending/{name}": tensor for name, tensor in pending.items()}
+    tensors |= {f"pending/{name}": tensor for name, tensor in unlogged.items()}
     _save(path, tensors, metadata)
 
 
 def load_state(path: Path, model: nn.Module, optimizer: Optimizer) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Read what `save_state` wrote back into place; returns its metadata and what was pending."""
+    """Restore what `save_state` wrote; returns its metadata and the steps not logged yet."""
     tensors, metadata = _read(path)
-    weights = _below("model/", tensors)
+    weights = _strip_prefix("model/", tensors)
     _check_fit(path, weights, model.state_dict())
-    states = {name: _below(f"optimizer/{name}/", tensors) for name, _ in model.named_parameters()}
+    states = {name: _strip_prefix(f"optimizer/{name}/", tensors) for name, _ in model.named_parameters()}
     _check_states(path, states, dict(model.named_parameters()))
     _check_known(path, tensors, ["model/", "pending/", *(f"optimizer/{name}/" for name in states)])
     model.load_state_dict(weights)
@@ -61,29 +60,29 @@ def load_state(path: Path, model: nn.Module, optimizer: Optimizer) -> tuple[dict
         for key, value in states[name].items():
             like = torch.empty_like(parameter if value.shape == parameter.shape else value, device=parameter.device)
             optimizer.state[parameter][key] = like.copy_(value)
-    return metadata, _below("pending/", tensors)
+    return metadata, _strip_prefix("pending/", tensors)
 
 
 def _check_states(path: Path, states: dict[str, dict[str, Tensor]], parameters: dict[str, nn.Parameter]) -> None:
-    """What an optimizer keeps of a parameter is one number or has the parameter's shape."""
+    """An optimizer's state of a parameter is one number or has the parameter's shape."""
     for name, state in states.items():
         for key, value in state.items():
             if value.numel() != 1 and value.shape != parameters[name].shape:
                 raise UserError(
                     f"{path} belongs to another model: the optimizer's '{key}' of '{name}' has shape "
-                    f"{tuple(value.shape)}, the model wants {tuple(parameters[name].shape)}."
+                    f"{tuple(value.shape)}, the model expects {tuple(parameters[name].shape)}."
                 )
             if not bool(value.isfinite().all()):
                 raise UserError(f"{path} is damaged: the optimizer's '{key}' of '{name}' is not finite.")
 
 
 def _check_known(path: Path, tensors: dict[str, Tensor], prefixes: list[str]) -> None:
-    strange = [name for name in tensors if not name.startswith(tuple(prefixes))]
-    if strange:
-        raise UserError(f"{path} belongs to another model: it has '{strange[0]}', which the run lacks.")
+    unknown = [name for name in tensors if not name.startswith(tuple(prefixes))]
+    if unknown:
+        raise UserError(f"{path} belongs to another model: it has '{unknown[0]}', which the run lacks.")
 
 
-def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def _strip_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
@@ -92,7 +91,7 @@ def _save(path: Path, tensors: dict[str, Tensor], metadata: dict[str, object]) -
     with replace_file(path) as partial:
         try:
             save_file(plain, partial, metadata={key: str(value) for key, value in metadata.items()})
-        except SafetensorError as error:  # a full disk comes wrapped up: say it as any other writer would
+        except SafetensorError as error:  # safetensors hides that the disk is full: raise it as other writers do
             number = re.search(r"os error (\d+)", str(error))
             if number is None:
                 raise
@@ -120,7 +119,7 @@ def _check_fit(path: Path, found: dict[str, Tensor], wanted: dict[str, Tensor]) 
         if tensor.shape != wanted[name].shape:
             raise UserError(
                 f"{path} belongs to another model: '{name}' has shape {tuple(tensor.shape)}, "
-                f"the model wants {tuple(wanted[name].shape)}."
+                f"the model expects {tuple(wanted[name].shape)}."
             )
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
             raise UserError(f"{path} is damaged: '{name}' holds values that are not finite.")

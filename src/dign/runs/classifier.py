@@ -1,8 +1,8 @@
-"""A trained classifier with all that predicting needs, from wherever it was saved."""
+"""A trained classifier with everything that predicting needs, from wherever it was saved."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -17,36 +17,97 @@ from dign.runs.folder import load_run
 from dign.runs.hub_config import HUB_PREFIX, WEIGHTS, hub_folder, is_hub_folder, read_hub_config
 
 
-@dataclass(frozen=True)
-class Classifier:
-    """`model` maps images (N,3,H,W) in [0,1] to logits; `method` knows how to predict with it."""
+class Classifier(nn.Module):
+    """A trained network together with the method that knows how to predict with it.
 
-    name: str
-    model: nn.Module
-    method: Method
-    classes: list[str]
-    image_size: tuple[int, int]
+    Calling it gives logits, as of any `nn.Module`; `predict` gives probabilities the way the method does, which for
+    RSE is an average over noisy copies.
 
+    Attributes:
+        model: The network, from images (N,3,H,W) in [0,1] to logits (N,C).
+        method: The training method.
+        classes: The names of the C classes.
+        image_size: Height and width of the images that the network was trained on.
+        name: What tables call it.
+
+    Example:
+        >>> import torch
+        >>> from dign.methods import Standard
+        >>> network = nn.Sequential(nn.Flatten(), nn.Linear(12, 2))
+        >>> classifier = Classifier(network, Standard(), ["cat", "dog"], (2, 2))
+        >>> classifier(torch.zeros(5, 3, 2, 2)).shape
+        torch.Size([5, 2])
+        >>> classifier.predict(torch.zeros(5, 3, 2, 2)).sum(1)
+        tensor([1., 1., 1., 1., 1.])
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        method: Method,
+        classes: Sequence[str],
+        image_size: tuple[int, int],
+        name: str = "model",
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.method = method
+        self.classes = list(classes)
+        self.image_size = image_size
+        self.name = name
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The logits (N,C) of images (N,3,H,W) in [0,1]."""
+        logits: Tensor = self.model(images)
+        return logits
+
+    @torch.no_grad()
     def predict(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Class probabilities (N,C)."""
+        """Class probabilities the way the method predicts.
+
+        Args:
+            images: Float images (N,3,H,W) in [0,1], on the model's device.
+            generator: For methods that draw noise when they predict; None takes torch's global one.
+
+        Returns:
+            Probabilities (N,C).
+        """
         return self.method.predict(self.model, images, generator)
 
 
-def open_classifier(where: str | Path) -> Classifier:
-    """The classifier in a finished run folder, or in a hub folder (`DIR` or `hub:DIR`), on the CPU in eval mode."""
+def load_model(where: str | Path) -> Classifier:
+    """Load a trained classifier.
+
+    Args:
+        where: The folder of a finished run (from `dign.train` or `dign train`), or a hub folder, as `DIR` or
+            `hub:DIR` (from `dign hub save`).
+
+    Returns:
+        The classifier, on the CPU and in eval mode.
+
+    Raises:
+        UserError: `where` is neither, or its training has not finished, or a file in it is damaged.
+
+    Example:
+        >>> model = load_model("runs/photos")  # doctest: +SKIP
+        >>> model.classes  # doctest: +SKIP
+        ['cat', 'dog']
+        >>> model.predict(images)  # doctest: +SKIP
+        tensor([[0.9, 0.1]])
+    """
     folder = hub_folder(where)
     if is_hub_folder(folder):
-        return _open_hub_folder(folder)
+        return _load_hub_folder(folder)
     if str(where).startswith(HUB_PREFIX) or not (folder / "config.toml").is_file():
         raise UserError(
-            f"{folder} is no model: give a run folder (with config.toml, from `dign train`) or a hub folder "
+            f"{folder} is not a model: expected a run folder (with config.toml, from `dign train`) or a hub folder "
             "(with config.json, from `dign hub save`)."
         )
     run = load_run(folder)
-    return Classifier(run.path.resolve().name, run.model(), run.method(), run.classes, run.image_size)
+    return Classifier(run.model(), run.method(), run.classes, run.image_size, run.path.resolve().name).eval()
 
 
-def _open_hub_folder(folder: Path) -> Classifier:
+def _load_hub_folder(folder: Path) -> Classifier:
     config = read_hub_config(folder)
     height, width = config["image_size"]
     model = build(
@@ -58,4 +119,4 @@ def _open_hub_folder(folder: Path) -> Classifier:
     )
     load_weights(folder / WEIGHTS, model)
     method = make_method(config["method"], config["settings"])
-    return Classifier(folder.resolve().name, model.eval(), method, config["classes"], (height, width))
+    return Classifier(model, method, config["classes"], (height, width), folder.resolve().name).eval()

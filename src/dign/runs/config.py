@@ -1,6 +1,6 @@
-"""What a run is: a checked dataclass whose fields are at once TOML keys and command-line options.
+"""What a run is: a checked dataclass whose fields are the keys of a TOML file and the options of the command line.
 
-Nothing here imports torch, so that `--help` answers at once.
+Nothing here imports torch, so that the command line's help is immediate.
 """
 
 from __future__ import annotations
@@ -22,13 +22,34 @@ from dign.runs.hub_config import HUB_PREFIX, hub_folder, is_hub_folder, read_hub
 def setting(
     default: Any, group: str, help: str, *, choices: tuple[str, ...] | None = None, least: float | None = None
 ) -> Any:
-    """A field of a configuration, with what its option's help and its check need."""
+    """A field of a configuration, with its help, its choices and its minimum."""
     return field(default=default, metadata={"group": group, "help": help, "choices": choices, "least": least})
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """One training run. The defaults are the published recipe (`preset = "paper"`)."""
+    """The settings of one training run; the defaults are the published recipe (preset "paper").
+
+    Fields are checked when they are set: a wrong type, an unknown choice or a number out of range is a `UserError`
+    that names the field. `from_mapping` also expands a preset; use it for anything but the published recipe.
+
+    Args:
+        data: A data set's name (digits, cifar10, cifar100, tiny-imagenet), or folder:PATH.
+        method: A training method, or a sum of methods such as "dign+augmix".
+        model: An architecture, timm:NAME, or hub:DIR.
+        settings: Settings of the methods by name, for example `{"dign": {"sigma_max": 0.1}}`.
+
+    `dign train --help` describes the other fields, which have the names of its options.
+
+    Raises:
+        UserError: A value is invalid.
+
+    Example:
+        >>> RunConfig(data="cifar10", epochs=30).lr
+        0.1
+        >>> RunConfig.from_mapping({"data": "cifar10", "preset": "fast", "seed": 1}).epochs
+        6
+    """
 
     data: str = setting(MISSING, "What", "digits, cifar10, cifar100, tiny-imagenet, or folder:PATH")
     method: str = setting("dign", "What", "training method, or a sum of them such as dign+augmix")
@@ -38,7 +59,7 @@ class RunConfig:
     seed: int = setting(0, "What", "seed of everything random in the run", least=0)
 
     init: str = setting("", "Fine-tuning", "weights to start from: a safetensors file, run, hub folder, or pretrained")
-    freeze: str = setting("", "Fine-tuning", "parts that stay as --init brought them: body, or names as in stem,layer?")
+    freeze: str = setting("", "Fine-tuning", "parts of init that are not trained: body, or names as in stem,layer?")
 
     size: int = setting(0, "Data", "resize images to SIZE x SIZE (0: as they are)", least=0)
     validation: float = setting(0.1, "Data", "fraction of the training images held out for validation", least=0)
@@ -52,7 +73,7 @@ class RunConfig:
         "SGD with momentum, or orthogonalized momentum for the convolutions: fewer, larger steps",
         choices=("sgd", "orthogonal"),
     )
-    lr: float = setting(0.1, "Optimization", "peak learning rate; with --init a tenth of the preset's", least=0)
+    lr: float = setting(0.1, "Optimization", "peak learning rate; with init a tenth of the preset's", least=0)
     momentum: float = setting(0.9, "Optimization", "Nesterov momentum", least=0)
     weight_decay: float = setting(5e-4, "Optimization", "weight decay", least=0)
     schedule: str = setting(
@@ -94,7 +115,7 @@ class RunConfig:
         "auto", "Machine", "float32 or mixed bfloat16; auto: bf16 on a GPU that has it", choices=("auto", "32", "bf16")
     )
     devices: int = setting(1, "Machine", "processes on this machine (GPUs or CPUs) that share each batch", least=1)
-    nodes: int = setting(1, "Machine", "machines that share each batch, --devices on each", least=1)
+    nodes: int = setting(1, "Machine", "machines that share each batch, devices on each", least=1)
     sync_batch_norm: bool = setting(False, "Machine", "with several processes: batch norm over the whole batch")
     compile: bool = setting(False, "Machine", "compile the model with torch.compile")
     channels_last: bool = setting(True, "Machine", "channels-last memory layout")
@@ -114,9 +135,9 @@ class RunConfig:
             if isinstance(value, int) and abs(value) >= 2**63:
                 raise UserError(f"{spec.name} must be below 2^63, not {value}.")
             if isinstance(value, str) and not is_encodable(value):
-                raise UserError(f"{spec.name} {value!a} has bytes that are not UTF-8: rename that file or folder.")
+                raise UserError(f"{spec.name} {value!a} is not valid UTF-8: rename that file or folder.")
         if self.freeze and not self.init:
-            raise UserError("freeze keeps weights as init brought them: give init as well.")
+            raise UserError("freeze needs weights to keep: set init as well.")
         if self.validation >= 1:
             raise UserError(f"validation must be a fraction below 1, not {self.validation}.")
         if not 0 <= self.label_smoothing < 1 or self.momentum >= 1 or self.warmup > 1 or self.small_first > 1:
@@ -124,7 +145,22 @@ class RunConfig:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> RunConfig:
-        """From merged TOML keys and options: `preset` is expanded, unknown keys are refused."""
+        """Make a configuration from settings by name, as in a TOML file.
+
+        Args:
+            values: Fields of `RunConfig`, and optionally `preset`, whose values apply where `values` has none.
+                Without one the preset is "digits" for the digits and "paper" for everything else.
+
+        Returns:
+            The checked configuration.
+
+        Raises:
+            UserError: A name is unknown, a value is invalid, or `data` is missing.
+
+        Example:
+            >>> RunConfig.from_mapping({"data": "digits", "method": "augmix"}).model
+            'tinynet'
+        """
         values = dict(values)
         preset = values.pop("preset", "digits" if values.get("data") == "digits" else "paper")
         if not isinstance(preset, str) or preset not in PRESETS:
@@ -136,16 +172,16 @@ class RunConfig:
             if key not in known:
                 raise unknown_name("setting", key, [*known, "preset"])
         if "data" not in values:
-            raise UserError("Which data? Name it, as in `dign train cifar10`, or set `data` in the configuration file.")
-        values = _with_model_of_init(values)
+            raise UserError("data is missing: name a data set (cifar10, digits, ...) or folder:PATH.")
+        values = _fill_in_model(values)
         defaults = dict(PRESETS[preset])
         if values.get("init"):
             defaults["lr"] = round(defaults.get("lr", cls.lr) * FINE_TUNING_RATE, 12)
-        settings = _merged(defaults.get("settings", {}), values.get("settings", {}))
+        settings = _merge_settings(_preset_settings(defaults, values), values.get("settings", {}))
         return cls(**{**defaults, **values, "settings": settings})
 
     def to_toml(self) -> str:
-        """The resolved configuration; `read_toml` takes it back."""
+        """The resolved configuration as TOML, which `read_toml` and `from_mapping` read back."""
         values = asdict(self)
         tables = values.pop("settings")
         lines = [f"{key} = {_toml_value(value)}" for key, value in values.items()]
@@ -203,8 +239,23 @@ PRESETS: dict[str, dict[str, Any]] = {
 """Named starting points: the published recipe, two for a CPU (few images, many images), one for the digits."""
 
 
-def _merged(defaults: dict[str, dict[str, Any]], given: Any) -> Any:
-    """Settings of the methods: a preset's, where `given` says nothing else. What is no table is refused later."""
+def split_methods(names: str) -> list[str]:
+    """The parts of a sum of methods.
+
+    >>> split_methods("dign + augmix")
+    ['dign', 'augmix']
+    """
+    return [name.strip() for name in names.split("+")]
+
+
+def _preset_settings(preset: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What the preset sets of the methods in use: of another method it would be ignored."""
+    used = split_methods(str(values.get("method", RunConfig.method)))
+    return {name: table for name, table in preset.get("settings", {}).items() if name in used}
+
+
+def _merge_settings(defaults: dict[str, dict[str, Any]], given: Any) -> Any:
+    """Settings of the methods: `given` over `defaults`. What is not a table is refused later."""
     if not isinstance(given, dict):
         return given
     tables = {**defaults, **given}
@@ -212,8 +263,8 @@ def _merged(defaults: dict[str, dict[str, Any]], given: Any) -> Any:
     return {**tables, **{name: {**defaults[name], **given[name]} for name in both}}
 
 
-def _with_model_of_init(values: dict[str, Any]) -> dict[str, Any]:
-    """`model = "hub:DIR"` is that folder's architecture with `init = DIR`; `init` alone brings its architecture too."""
+def _fill_in_model(values: dict[str, Any]) -> dict[str, Any]:
+    """`model = "hub:DIR"` means that folder's architecture with `init = DIR`; `init` alone implies its model too."""
     if str(values.get("model", "")).startswith(HUB_PREFIX):
         values = {"init": values["model"], **values}
         return {**values, "model": read_hub_config(hub_folder(values["model"]))["model"]}
@@ -228,13 +279,13 @@ def _with_model_of_init(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_toml(path: Path | str) -> dict[str, Any]:
-    """A configuration file as a mapping; what is wrong with it is said in one sentence."""
+    """Read a configuration file as a mapping."""
     try:
         text = read_limited(path, LARGEST_TOML)
     except OSError as error:
         raise UserError(f"Cannot read the configuration file {path}: {error.strerror}.") from error
     except ValueError as error:
-        raise UserError(f"{path} is no configuration file: {error}.") from error
+        raise UserError(f"{path} is not a configuration file: {error}.") from error
     return parse_toml(text, str(path))
 
 
@@ -242,9 +293,9 @@ LARGEST_TOML = 2**20
 
 
 def parse_toml(text: str | bytes, what: str) -> dict[str, Any]:
-    """The tables of a TOML text that may be anybody's; `what` names it in the error."""
+    """Parse an untrusted TOML text; `what` names it in errors."""
     if len(text) > LARGEST_TOML:
-        raise UserError(f"{what} is no configuration: it is larger than 1 MB.")
+        raise UserError(f"{what} is not a configuration: it is larger than 1 MB.")
     try:
         tables = tomllib.loads(text.decode() if isinstance(text, bytes) else text)
         check_depth(tables)
@@ -257,9 +308,9 @@ def parse_toml(text: str | bytes, what: str) -> dict[str, Any]:
 
 
 def _check_numbers(value: Any) -> None:
-    """TOML has 64-bit whole numbers; longer ones in hexadecimal could not even be shown."""
+    """Refuse whole numbers beyond TOML's 64 bits: Python cannot even print very long ones."""
     if type(value) is int and abs(value) > 2**64:
-        raise ValueError("it holds a number of absurd length")
+        raise ValueError("a number in it has more than 64 bits")
     for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         _check_numbers(item)
 

@@ -1,4 +1,4 @@
-"""A run is a folder: what it holds, how it is made, and how it is opened again."""
+"""A run is a folder: what it holds, how it is created, and how it is loaded."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import torch
 from torch import nn
 
 from dign.core.checks import check_tables, find_invalid_facts
-from dign.core.errors import UserError, join_names, quote_path
-from dign.core.files import read_json, write_json, write_text
+from dign.core.errors import ResumableError, UserError, join_names
+from dign.core.files import MAX_JSON_SIZE, parse_json, read_json, read_limited, write_json, write_text
 from dign.core.locks import lock_folder
 from dign.core.provenance import git_commit, now, versions
 from dign.data.dataset import DataSet, Split
@@ -28,13 +28,27 @@ from dign.models import build
 from dign.runs.checkpoints import load_weights
 from dign.runs.config import RunConfig, read_toml
 from dign.runs.hub_config import hub_folder, is_hub_folder
-from dign.runs.noise_levels import unset_noise_levels, with_noise_levels
+from dign.runs.noise_levels import fill_noise_levels, find_unset_noise_levels
 
 
 @dataclass(frozen=True)
 class Run:
-    """An open run folder: `config.toml`, `run.json`, `metrics.jsonl`, `checkpoint.safetensors`,
-    `model.safetensors` once training has finished, `results.json` once it was evaluated."""
+    """A run folder: `config.toml`, `run.json`, `metrics.jsonl`, `checkpoint.safetensors`,
+    `model.safetensors` once training has finished, `results.json` once it was evaluated.
+
+    Attributes:
+        path: The folder.
+        config: The resolved configuration, as in `config.toml`.
+        info: The contents of `run.json`. Always: `classes`, `image_size` (height, width), `mean` and `std` of the
+            training images' channels. From `create_run` also `training_images`, `cost` of a step, `command`, `commit`,
+            `started`, `versions`, `machine`, `notes`; for a folder of images `folder` and `training_sha256`; with
+            `init` its `sha256` and `fresh` tensors; after training `finished` and `seconds`.
+
+    Example:
+        >>> run = load_run("runs/photos")  # doctest: +SKIP
+        >>> run.finished, run.classes  # doctest: +SKIP
+        (True, ['cat', 'dog'])
+    """
 
     path: Path
     config: RunConfig
@@ -42,6 +56,7 @@ class Run:
 
     @property
     def finished(self) -> bool:
+        """Whether training has finished."""
         return self.weights.exists()
 
     @property
@@ -58,20 +73,37 @@ class Run:
 
     @property
     def image_size(self) -> tuple[int, int]:
-        return tuple(self.info["image_size"])
+        height, width = self.info["image_size"]
+        return height, width
+
+    def validation(self) -> dict[str, float] | None:
+        """Epoch, accuracy (in percent) and loss on the validation images of the weights that the run ends with.
+
+        None where they were never validated, or the records cannot be read.
+        """
+        with suppress(OSError, ValueError, KeyError, TypeError, StopIteration):
+            if self.config.keep == "best":
+                record = read_json(self.path / "best.json")
+                scores = record
+            else:
+                lines = read_limited(self.path / "metrics.jsonl", MAX_JSON_SIZE).decode().splitlines()
+                record = next(record for record in map(parse_json, reversed(lines)) if "validation" in record)
+                scores = record["validation"]
+            return {"epoch": float(record["epoch"]), **{name: float(scores[name]) for name in ("accuracy", "loss")}}
+        return None
 
     def method(self) -> Method:
-        return method_of(self.config)
+        return make_run_method(self.config)
 
     def data(self) -> DataSet:
         """The data that the run was trained on, with the same splits.
 
-        A folder of images is looked for where it was then, whatever the current directory, and else by its name.
+        A folder of images is looked up where it was then, and if it is gone, by its name in the configuration.
         """
         config, folder = self.config, self.info.get("folder")
         if folder and Path(folder).is_dir():
             config = replace(config, data=f"{FOLDER_PREFIX}{folder}")
-        data = load_data(config)
+        data = load_run_data(config)
         self._check_unchanged(data, config.data)
         return data
 
@@ -96,7 +128,7 @@ class Run:
     def trained_on(self, images: Split) -> bool:
         """Whether these are the training images of the run; of a data set that is checked otherwise nothing is kept."""
         known = self.info.get("training_sha256")
-        return known is None or known == digest(images)
+        return known is None or known == hash_split(images)
 
     def untrained_model(self) -> nn.Module:
         return build(
@@ -111,69 +143,79 @@ class Run:
     def model(self) -> nn.Module:
         """The trained model, in eval mode, on the CPU."""
         if not self.finished:
-            raise UserError(
-                f"{self.path} has not finished training: go on with `dign train --resume {quote_path(self.path)}`."
-            )
+            raise ResumableError(f"{self.path} has not finished training: resume it first.", self.path)
         model = self.untrained_model()
         load_weights(self.weights, model)
         return model.eval()
 
 
 def load_run(path: Path | str) -> Run:
-    """Open an existing run folder."""
+    """Load an existing run folder.
+
+    Args:
+        path: The folder that `train` created.
+
+    Returns:
+        The run, finished or not.
+
+    Raises:
+        UserError: `path` is not a run folder, or a file in it is damaged.
+    """
     path = Path(path)
     if is_hub_folder(hub_folder(path)):
         raise UserError(
-            f"{path} is a hub folder, where a run folder is wanted: only predict, play, `train --init` and "
-            "`evaluate --model hub:DIR --data NAME` take one."
+            f"{path} is a hub folder, but a run folder is expected: a hub folder can be predicted with, fine-tuned "
+            "from and evaluated as a model."
         )
     if not (path / "config.toml").is_file():
         raise UserError(f"{path} is not a run folder: it has no config.toml. `dign train` makes one.")
     config = RunConfig.from_mapping(read_toml(path / "config.toml"))
     try:
-        info = _checked(read_json(path / "run.json"))
+        info = _check_info(read_json(path / "run.json"))
     except (OSError, ValueError) as error:
         raise UserError(f"{path / 'run.json'} cannot be used ({error}): the run folder is damaged.") from error
     return Run(path, config, info)
 
 
-def _checked(info: Any) -> dict[str, Any]:
-    """The contents of a `run.json`, if all that is read of it later is there and makes sense."""
+def _check_info(info: Any) -> dict[str, Any]:
+    """Return the contents of a `run.json` if every entry that is read later exists and is valid."""
     if not isinstance(info, dict):
         raise ValueError("it is not an object")
     wrong = find_invalid_facts(info)
     if type(info.get("training_images", 0)) is not int:
         wrong.append("training_images")
+    if type(info.get("seconds", 0.0)) not in (int, float):
+        wrong.append("seconds")
     wrong += [name for name in ("folder", "training_sha256") if not isinstance(info.get(name, ""), str)]
     if not isinstance(info.get("notes", []), list) or not all(isinstance(note, str) for note in info.get("notes", [])):
         wrong.append("notes")
     if "init" in info and not (isinstance(info["init"], dict) and isinstance(info["init"].get("sha256"), str)):
         wrong.append("init")
     if wrong:
-        raise ValueError(f"{', '.join(wrong)}: missing or not what it should be")
+        raise ValueError(f"{', '.join(wrong)}: missing or invalid")
     return info
 
 
-BEGINNINGS = {".lock", "run.json", ".run.json.partial", ".config.toml.partial"}
-"""What may lie in a folder whose run was killed while the folder was made."""
+SETUP_FILES = {".lock", "run.json", ".run.json.partial", ".config.toml.partial"}
+"""What a folder may hold if its run was killed while the folder was created."""
 
 
-def check_free(path: Path | str) -> None:
-    """Refuse a folder that holds anything, a run or a person's own files."""
+def check_new_folder(path: Path | str) -> None:
+    """Refuse a folder that contains anything: a run, or a user's own files."""
     path = Path(path)
-    if path.exists() and (not path.is_dir() or not {child.name for child in path.iterdir()} <= BEGINNINGS):
-        raise UserError(
-            f"{path} exists already: choose another --out, or continue it with "
-            f"`dign train --resume {quote_path(path)}`."
-        )
+    if path.exists() and (not path.is_dir() or not {child.name for child in path.iterdir()} <= SETUP_FILES):
+        message = f"{path} exists already: choose another folder"
+        if (path / "config.toml").is_file():
+            raise ResumableError(f"{message}, or resume the run in it.", path)
+        raise UserError(f"{message}.")
 
 
-def begun_by(job: str | None, config: RunConfig, path: Path | str) -> bool:
-    """Whether the run in `path` is the one that this same job began, before its processes were started again."""
+def was_started_by(job: str | None, config: RunConfig, path: Path | str) -> bool:
+    """Whether this torchrun job created the run in `path`, before its processes were restarted."""
     path = Path(path)
     if job is None or not (path / "config.toml").is_file():
         return False
-    run, wanted = load_run(path), replace(config, settings=settings_of(method_of(config)))
+    run, wanted = load_run(path), replace(config, settings=settings_of(make_run_method(config)))
     return run.info.get("job") == job and run.config.to_toml() == wanted.to_toml()
 
 
@@ -186,13 +228,13 @@ def create_run(
     machine: Mapping[str, str] | None = None,
     **facts: Any,
 ) -> Run:
-    """Make a run folder with its resolved configuration; a folder that exists already is never written over.
+    """Create a run folder with its resolved configuration; an existing folder is never overwritten.
 
-    `machine` says where it runs (`devices.describe_device`); `facts` are further entries of `run.json`.
+    `machine` describes the device (`devices.describe_device`); `facts` are further entries of `run.json`.
     """
     path = Path(path)
-    check_free(path)
-    method = method_of(config)
+    check_new_folder(path)
+    method = make_run_method(config)
     config = replace(config, settings=settings_of(method))
     info = {
         "classes": list(data.classes),
@@ -200,7 +242,7 @@ def create_run(
         "mean": mean,
         "std": std,
         "training_images": len(data.train),
-        **_about_folder(config.data, data),
+        **_describe_folder(config.data, data),
         "cost": {**asdict(method.cost), "standard_steps": method.cost.standard_steps},
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "commit": git_commit(),
@@ -214,41 +256,42 @@ def create_run(
     return Run(path, config, info)
 
 
-def _about_folder(name: str, data: DataSet) -> dict[str, str]:
-    """Where a folder of images lies, for a run that is used from another directory, and what was in it."""
+def _describe_folder(name: str, data: DataSet) -> dict[str, str]:
+    """Where a folder of images is stored, for a run that is used from another directory, and a hash of its images."""
     if not name.startswith(FOLDER_PREFIX):
         return {}
     place = Path(name.removeprefix(FOLDER_PREFIX)).expanduser().resolve()
-    return {"folder": str(place), "training_sha256": digest(data.train)}
+    return {"folder": str(place), "training_sha256": hash_split(data.train)}
 
 
-def digest(split: Split) -> str:
+def hash_split(split: Split) -> str:
     """The SHA-256 of a split's images and labels."""
     sha = hashlib.sha256()
     for part in (split.images, split.labels):
-        for some in part.split(1024):  # the whole at once would be a copy of it
-            sha.update(some.contiguous().numpy().tobytes())
+        for chunk in part.split(1024):  # all at once would need a second copy in memory
+            sha.update(chunk.contiguous().numpy().tobytes())
     return sha.hexdigest()
 
 
 @contextmanager
-def locked(path: Path | str) -> Iterator[None]:
-    """Hold a run folder alone; the lock goes with the process, however that ends."""
+def lock_run(path: Path | str) -> Iterator[None]:
+    """Lock a run folder against other processes; the system releases the lock when the process ends."""
     with lock_folder(Path(path), "working in"):
         yield
 
 
-def method_of(config: RunConfig) -> Method:
-    """The method of a configuration; on a person's own images a noise level that is not set follows their size."""
+def make_run_method(config: RunConfig) -> Method:
+    """Make the method of a configuration; on a folder of images, noise levels that are not set follow the size."""
     settings = config.settings
     check_tables(settings)
-    if config.data.startswith(FOLDER_PREFIX) and unset_noise_levels(config):
-        with suppress(UserError):  # images that cannot be read are named by whoever loads them to train
-            settings = with_noise_levels(config, config.size or min(load_data(config).image_size))
+    if config.data.startswith(FOLDER_PREFIX) and find_unset_noise_levels(config):
+        with suppress(UserError):  # unreadable images are reported when they are loaded to train on
+            settings = fill_noise_levels(config, config.size or min(load_run_data(config).image_size))
     return make_method(config.method, settings, data=config.data, label_smoothing=config.label_smoothing)
 
 
-def load_data(config: RunConfig) -> DataSet:
+def load_run_data(config: RunConfig) -> DataSet:
+    """Load the data of a configuration, with its splits."""
     from dign.data import load
 
     return load(

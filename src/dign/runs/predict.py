@@ -1,4 +1,4 @@
-"""Predictions for image files, and how stable they are under noise."""
+"""Predictions for images and image files, and how stable they are under noise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 from dign.augment.noise import add_gaussian_noise
-from dign.core.checks import check_at_least
+from dign.core.checks import check_at_least, check_integer
 from dign.core.errors import UserError
 from dign.core.freezing import freeze_temporarily
 from dign.core.pixels import to_float
@@ -21,20 +21,24 @@ from dign.core.seeds import make_generator
 from dign.data.decoding import decode, map_in_parallel, replace_unprintable
 from dign.data.sources.folder import find_pictures
 from dign.parallel.devices import pick_device
-from dign.runs.classifier import Classifier
+from dign.runs.classifier import Classifier, load_model
 
 SIGMAS = (0.05, 0.1, 0.2, 0.3)
-"""Strengths of noise, in [0,1] pixel units, that stability is measured at unless others are asked for."""
+"""Default noise levels for the stability, in [0,1] pixel units."""
 DRAWS_AT_ONCE = 50
-"""Fixed, not an option: it is part of how the noise is drawn, and so of the result."""
+"""Fixed, not a parameter: the noise, and so the result, depends on it."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a classifier says of one image.
+    """The prediction for one image.
 
-    `confidence` is the probability of `label`; `top` the most probable classes with theirs. `stability` maps a
-    noise level to the fraction of noisy draws that are given the same class as the image itself.
+    Attributes:
+        image: The image's path; for an image given as an array, its index in the batch.
+        label: The most probable class.
+        confidence: Its probability.
+        top: The most probable classes with their probabilities.
+        stability: For each noise level, the fraction of noisy copies that get the same class as the image itself.
     """
 
     image: str
@@ -43,41 +47,99 @@ class Prediction:
     top: dict[str, float]
     stability: dict[str, float]
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def image_files(places: Iterable[str]) -> list[Path]:
-    """The files that these paths say: a file itself, a folder's images in the order of their names."""
+def predict(
+    model: Classifier | str | Path,
+    images: str | Path | Sequence[str | Path] | Tensor | np.ndarray,
+    *,
+    sigmas: Sequence[float] = SIGMAS,
+    draws: int = 100,
+    top: int = 3,
+    seed: int = 0,
+    device: str = "auto",
+) -> list[Prediction]:
+    """Predict the classes of images, and measure how stable the predictions are under noise.
+
+    Args:
+        model: A classifier, or the folder that `load_model` loads one from.
+        images: Paths of image files or of folders of images; or a batch of images (N,3,H,W), uint8 or float in
+            [0,1], of the size that the model was trained on.
+        sigmas: Standard deviations of the noise, in [0,1] pixel units; an empty sequence skips the stability.
+        draws: Noisy copies of an image per level.
+        top: Number of classes in `Prediction.top`.
+        seed: Seed of the noise.
+        device: "auto", "cpu", "cuda", "cuda:1", ...
+
+    Returns:
+        One `Prediction` per image, in order. It does not depend on the other images.
+
+    Raises:
+        UserError: A file cannot be read, or the images have the wrong shape, type or range.
+
+    Example:
+        >>> predict("runs/photos", ["holiday.jpg", "pictures/"])  # doctest: +SKIP
+        [Prediction(image='holiday.jpg', label='cat', confidence=0.97, ...
+        >>> from dign.methods import Standard
+        >>> network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 2))
+        >>> model = Classifier(network, Standard(), ["cat", "dog"], (2, 2))
+        >>> len(predict(model, torch.rand(5, 3, 2, 2), draws=4))
+        5
+    """
+    classifier = model if isinstance(model, Classifier) else load_model(model)
+    options: dict[str, Any] = {"sigmas": sigmas, "draws": draws, "top": top, "seed": seed, "device": device}
+    if isinstance(images, Tensor | np.ndarray):
+        batch = _check_images(torch.as_tensor(images), classifier.image_size)
+        return list(_predict_images(classifier, batch, [str(index) for index in range(len(batch))], **options))
+    paths = [images] if isinstance(images, str | Path) else images
+    return list(predict_files(classifier, find_images(paths), **options))
+
+
+def _check_images(images: Tensor, image_size: tuple[int, int]) -> Tensor:
+    """Images (N,3,H,W), uint8 or float in [0,1], or an error that names what is wrong with them."""
+    if images.shape[1:] != (3, *image_size):
+        height, width = image_size
+        raise UserError(f"images must have shape (N,3,{height},{width}), not {tuple(images.shape)}.")
+    if images.dtype == torch.uint8:
+        return images
+    if not images.is_floating_point() or not bool(((images >= 0) & (images <= 1)).all()):
+        raise UserError("images must be uint8, or float in [0,1]: undo normalization and divide 0-255 by 255.")
+    return images.float()
+
+
+def find_images(places: Iterable[str | Path]) -> list[Path]:
+    """The image files that these paths name: a file itself, or a folder's images sorted by name."""
     found: list[Path] = []
     for place in map(Path, places):
         if place.is_dir():
             inside = sorted(find_pictures(place))
             if not inside:
-                raise UserError(f"The folder {replace_unprintable(place)} holds no images.")
+                raise UserError(f"The folder {replace_unprintable(place)} contains no images.")
             found += inside
         else:
             found.append(place)
     if not found:
-        raise UserError("Which images? Name image files or folders, or give - for a list of paths on standard input.")
+        raise UserError("images is empty: name image files or folders.")
     return found
 
 
 def read_images(files: Sequence[Path], image_size: tuple[int, int]) -> Tensor:
-    """Image files as uint8 (N,3,H,W), decoded as training images are: upright, RGB, the middle cut out and resized."""
+    """Read image files as uint8 (N,3,H,W), decoded as training images are: upright, RGB, center-cropped, resized."""
 
     def read(file: Path) -> np.ndarray:
         try:
             if not file.is_file():
-                raise UserError("there is no such file")
-            return _decoded(file, image_size)
+                raise UserError("the file does not exist")
+            return _decode(file, image_size)
         except UserError as error:
             raise UserError(f"The image {replace_unprintable(file)} cannot be read: {error}.") from error
 
     return torch.from_numpy(np.stack(list(map_in_parallel(read, files))))
 
 
-def _decoded(file: Path, image_size: tuple[int, int]) -> np.ndarray:
+def _decode(file: Path, image_size: tuple[int, int]) -> np.ndarray:
     height, width = image_size
     if height == width:
         return decode(file, height)
@@ -99,32 +161,53 @@ def predict_files(
     seed: int = 0,
     device: str = "auto",
 ) -> Iterator[Prediction]:
-    """Predict each file in turn. All files are read first, so that a bad one is known before anything is said.
-
-    An image's prediction does not depend on the other images in the list.
-    """
-    check_at_least(0, **{f"sigma {sigma}": sigma for sigma in sigmas})
+    """Predict each file in turn, with the options of `predict`; all files are read before the first prediction."""
     images = read_images(files, classifier.image_size)
+    yield from _predict_images(
+        classifier,
+        images,
+        [replace_unprintable(file) for file in files],
+        sigmas=sigmas,
+        draws=draws,
+        top=top,
+        seed=seed,
+        device=device,
+    )
+
+
+def _predict_images(
+    classifier: Classifier,
+    images: Tensor,
+    names: Sequence[str],
+    *,
+    sigmas: Sequence[float],
+    draws: int,
+    top: int,
+    seed: int,
+    device: str,
+) -> Iterator[Prediction]:
+    check_at_least(0, **{f"sigma {sigma}": sigma for sigma in sigmas})
+    check_integer(1, draws=draws, top=top)
     target = pick_device(device)
-    classifier.model.to(target)
-    with freeze_temporarily(classifier.model), torch.no_grad():
-        for file, pixels in zip(files, images, strict=True):
+    classifier.to(target)
+    with freeze_temporarily(classifier), torch.no_grad():
+        for name, pixels in zip(names, images, strict=True):
             image = to_float(pixels.to(target))
             probabilities = classifier.predict(image[None], make_generator(seed, "predict", 0, target))[0]
             order = probabilities.argsort(descending=True).tolist()
             yield Prediction(
-                image=replace_unprintable(file),
+                image=name,
                 label=classifier.classes[order[0]],
                 confidence=float(probabilities[order[0]]),
                 top={classifier.classes[index]: float(probabilities[index]) for index in order[:top]},
                 stability={
-                    f"{sigma:g}": stability(classifier, image, order[0], sigma, draws=draws, seed=seed)
+                    f"{sigma:g}": measure_stability(classifier, image, order[0], sigma, draws=draws, seed=seed)
                     for sigma in sigmas
                 },
             )
 
 
-def stability(
+def measure_stability(
     classifier: Classifier, image: Tensor, label: int, sigma: float, *, draws: int = 100, seed: int = 0
 ) -> float:
     """The fraction of `draws` of clip(x + N(0, sigma^2 I), 0, 1) that get the class `label`; x is (3,H,W) in [0,1]."""

@@ -1,32 +1,81 @@
-"""How much work a run's training is, in steps of Standard training; and how much of it is done after how many steps."""
+"""How much work a run's training is: in steps of Standard training, in arithmetic, and after how many steps."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import torch
+from torch import nn
+
 from dign.runs.config import RunConfig
-from dign.runs.folder import method_of
+from dign.runs.folder import make_run_method
 
 SMALL_WORK = (3 / 4) ** 2
-"""Of a step on images of about three quarters the side."""
+"""The work of a step on images of about three quarters the side."""
 MOMENTS = [(number + 0.5) / 200 for number in range(200)]
-"""Evenly spread over training."""
+"""Evenly spaced over training."""
 
 
 def standard_equivalents(config: RunConfig) -> float:
-    """How many Standard trainings of the same model, data and epochs, on whole images, a run costs."""
-    work = _work(config)
-    return sum(work) / len(work)
+    """How many Standard trainings of the same model, data and epochs, on full-size images, a run costs."""
+    costs = _step_costs(config)
+    return sum(costs) / len(costs)
 
 
-def work_done(config: RunConfig, fraction: float) -> float:
-    """The share of the work that is done after a fraction of the steps: the first ones may be cheaper."""
-    work = _work(config)
-    whole, part = divmod(fraction * len(work), 1)
-    done = sum(work[: int(whole)]) + (part * work[int(whole)] if part else 0.0)
-    return done / sum(work)
+def work_curve(config: RunConfig) -> Callable[[float], float]:
+    """A function from the fraction of steps done to the fraction of work done: the first steps may be cheaper."""
+    costs = _step_costs(config)
+    total = sum(costs)
+
+    def work(fraction: float) -> float:
+        complete, part = divmod(fraction * len(costs), 1)
+        done = sum(costs[: int(complete)]) + (part * costs[int(complete)] if part else 0.0)
+        return done / total
+
+    return work
 
 
-def _work(config: RunConfig) -> list[float]:
-    """What a step costs, in Standard steps, at each of the moments."""
-    method = method_of(config)
+def _step_costs(config: RunConfig) -> list[float]:
+    """The cost of a step, in Standard steps, at each of the moments."""
+    method = make_run_method(config)
     sizes = [SMALL_WORK if moment < config.small_first else 1.0 for moment in MOMENTS]
     return [method.at(moment).cost.standard_steps * size for moment, size in zip(MOMENTS, sizes, strict=True)]
+
+
+FLOPS_PER_THREAD = 4e10
+"""Floating-point operations per second of a CPU core on convolutions: the order of magnitude, not a measurement."""
+
+
+def estimate_cpu_seconds(config: RunConfig, model: nn.Module, image_size: tuple[int, int], images: int) -> float | None:
+    """A rough estimate of the training time on this CPU, from counted operations; None where they cannot be counted.
+
+    `model` is on the meta device, where nothing is computed. A backward pass counts as two forward passes.
+    """
+    from torch.utils.flop_counter import FlopCounterMode
+
+    forward: Any = None
+    with suppress(Exception), torch.no_grad():  # some models cannot be traced on that device
+        with FlopCounterMode(display=False) as counter:
+            model(torch.zeros(2, 3, *image_size, device="meta"))
+        forward = counter.get_total_flops() / 2
+    if not forward:
+        return None
+    operations = 3 * forward * images * config.epochs * standard_equivalents(config)
+    return float(operations / (FLOPS_PER_THREAD * torch.get_num_threads()))
+
+
+def describe_duration(seconds: float | None) -> str:
+    """A time for people.
+
+    >>> [describe_duration(seconds) for seconds in (45, 750, 12_600, 180_000, None)]
+    ['45 s', '12 min', '3.5 h', '2.1 days', '?']
+    """
+    if seconds is None:
+        return "?"
+    for unit, size, limit in (("s", 1, 100), ("min", 60, 100), ("h", 3600, 48)):
+        if seconds < limit * size:
+            value = seconds / size
+            return f"{value:.0f} {unit}" if unit != "h" or value >= 10 else f"{value:.1f} h"
+    return f"{seconds / 86400:.1f} days"

@@ -1,38 +1,51 @@
-"""What a user should know about training images before spending time on them."""
+"""What a user should know about a run before spending time on it."""
 
 from __future__ import annotations
 
 import torch
 
 from dign.data.dataset import DataSet
+from dign.training.cost import describe_duration
 
 FEW_IMAGES, MUCH_MORE, FEW_STEPS = 50, 10, 200
-"""Per class, between classes, in all: rules of thumb below (above) which a person is told. None was measured."""
+"""Images per class, ratio between classes, steps: rules of thumb, not measured, beyond which there is advice."""
+LONG = 2 * 3600
+"""Seconds on a CPU from which on a user should know before the first step."""
 
 
-def advice(data: DataSet, steps: int, *, from_nothing: bool = True) -> list[str]:
-    """What a person should know about the training images before spending time on them.
+def give_advice(data: DataSet, steps: int, *, from_scratch: bool = True) -> list[str]:
+    """Advice about the training images.
 
-    `from_nothing`: whether training begins with random weights, so that trained ones are worth a thought.
+    `from_scratch`: whether training starts from random weights, so that trained ones are worth a thought.
     """
     counts = torch.bincount(data.train.labels, minlength=len(data.classes)).tolist()
     fewest, most = min(counts), max(counts)
     rare, frequent = data.classes[counts.index(fewest)], data.classes[counts.index(most)]
-    said = []
+    notes = []
     if fewest < FEW_IMAGES:
-        said.append(
+        start = 'start from trained weights (`init`, `freeze="body"`), and ' if from_scratch else ""
+        notes.append(
             f"Few images: '{rare}' has {fewest} to train on. Below about {FEW_IMAGES} in a class results differ much "
-            f"from seed to seed: {'start from trained weights (--init, --freeze body), and ' if from_nothing else ''}"
-            "compare several --seed."
+            f"from seed to seed: {start}compare several values of `seed`."
         )
     if most > MUCH_MORE * max(fewest, 1):
-        said.append(
+        notes.append(
             f"Unbalanced classes: '{frequent}' has {most} training images, '{rare}' {fewest}. Accuracy counts images, "
             f"so a model can score well and never answer '{rare}': add images of it, or leave out some of '{frequent}'."
         )
     if steps < FEW_STEPS:
-        said.append(
-            f"Few steps: {steps} in all is little to learn from. A smaller --batch-size makes more of them in an "
-            "epoch, --epochs more of those."
+        notes.append(
+            f"Few steps: {steps} in all is little to learn from. A smaller `batch_size` gives more steps per epoch, a "
+            "larger `epochs` more epochs."
         )
-    return said
+    return notes
+
+
+def warn_of_duration(seconds: float | None) -> list[str]:
+    """A warning if training takes hours or days on a CPU; `seconds` is a rough estimate."""
+    if seconds is None or seconds < LONG:
+        return []
+    return [
+        f"Long: on this CPU the training takes very roughly {describe_duration(seconds)}. A GPU is much faster, and so "
+        'is `preset="fast"`, which trains a small model for 6 epochs.'
+    ]

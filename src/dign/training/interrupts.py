@@ -1,4 +1,4 @@
-"""Stopping at a moment of our choosing: Ctrl-C and SIGTERM are noted first and acted on later."""
+"""Stopping between two steps: Ctrl-C and SIGTERM are noted first and handled later."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from contextlib import contextmanager
 
 
 class Interrupted(Exception):
-    """Training was stopped from outside, after saving where it was."""
+    """Training was stopped by a signal, after a checkpoint was saved."""
 
 
 @contextmanager
-def interruptible() -> Iterator[list[int]]:
-    """Turn the first Ctrl-C or SIGTERM into an entry of the list this yields; the same a second time acts at once.
+def catch_signals() -> Iterator[list[int]]:
+    """Collect Ctrl-C and SIGTERM in the list that this yields; the same signal a second time interrupts at once.
 
-    One of each is one wish: whoever started the process may pass a Ctrl-C on as SIGTERM, beside the terminal.
+    One of each counts as one request: a parent process may forward the terminal's Ctrl-C as SIGTERM.
     """
     received: list[int] = []
 
@@ -26,7 +26,7 @@ def interruptible() -> Iterator[list[int]]:
 
     try:
         before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not in the main thread: whoever runs the thread stops it
+    except ValueError:  # not in the main thread: its owner stops it
         yield received
         return
     try:

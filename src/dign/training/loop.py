@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from dign.augment.train_transforms import alternating_flips, shrink
-from dign.core.errors import UserError, quote_path
+from dign.core.errors import UserError
 from dign.core.files import read_json, write_json
 from dign.core.pixels import to_float
 from dign.core.provenance import now
@@ -30,15 +30,15 @@ from dign.parallel.launching import torchrun_job_id
 from dign.parallel.team import Team
 from dign.runs.checkpoints import load_state, load_weights, save_state, save_weights
 from dign.runs.config import RunConfig
-from dign.runs.folder import Run, begun_by, check_free, load_run, locked
-from dign.training.cost import work_done
-from dign.training.interrupts import Interrupted, interruptible
+from dign.runs.folder import Run, check_new_folder, load_run, lock_run, was_started_by
+from dign.training.cost import work_curve
+from dign.training.interrupts import Interrupted, catch_signals
 from dign.training.logger import NullLogger, TrainingLogger
 from dign.training.optimizers import make_optimizer
 from dign.training.schedule import learning_rate
-from dign.training.setup import batch_size_of, create, make_transforms, prepared, steps_per_epoch
-from dign.training.starting_weights import Start, freeze, starting_weights
-from dign.training.step_log import Step, stacked, unstacked
+from dign.training.setup import create_folder, global_batch_size, make_transforms, prepare, steps_per_epoch
+from dign.training.starting_weights import StartingWeights, freeze, load_starting_weights
+from dign.training.step_log import Step, stack, unstack
 from dign.training.trackers import make_tracker
 from dign.training.validation import validate
 
@@ -46,45 +46,89 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 WRITTEN = ("checkpoint.safetensors", "best.safetensors", "best.json", "model.safetensors", "run.json", "metrics.jsonl")
-"""The files of a run that training replaces."""
+"""The files of a run that training writes."""
 LOG_EVERY = 20
-"""Steps between records. The loss is looked at only then, so that a GPU never waits for the host in between."""
+"""Steps between records. The loss is read only then, so that the GPU never waits for the host in between."""
+
+
+Translate = Callable[[str], str]
+"""Rewrites messages for the user: the command line shows options where the library names parameters."""
 
 
 class Diverged(UserError):
     """The loss, or a weight, is no longer a finite number."""
 
 
-def train(config: RunConfig, out: Path | str, *, quiet: bool = False) -> Run:
-    """Train a model as `config` says into the new folder `out`.
+def train(
+    config: RunConfig | Mapping[str, Any], out: Path | str, *, quiet: bool = False, translate: Translate = str
+) -> Run:
+    """Train a model into a new run folder.
 
-    Where torchrun starts its processes again because one has died, they go on with the run that they had begun.
+    If torchrun restarts its processes because one has died, they resume the run that they had started.
+
+    Args:
+        config: The settings of the run: a `RunConfig`, or a mapping that `RunConfig.from_mapping` takes.
+        out: The folder to create. It gets `config.toml`, `run.json`, `metrics.jsonl` and `model.safetensors`.
+        quiet: Show no progress bar and no notes.
+        translate: Applied to notes before they are shown.
+
+    Returns:
+        The finished run; `dign.load_model(out)` loads its classifier.
+
+    Raises:
+        UserError: A setting is invalid, `out` is not empty, or the loss is no longer finite (`Diverged`).
+        Interrupted: Ctrl-C or SIGTERM stopped the training; `resume` continues it from its checkpoint.
+
+    Example:
+        >>> import tempfile
+        >>> settings = {"data": "digits", "method": "standard", "epochs": 1, "size": 8, "batch_size": 256}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run = train(settings, f"{folder}/run", quiet=True)
+        ...     run.finished, len(run.classes)
+        (True, 10)
     """
+    config = config if isinstance(config, RunConfig) else RunConfig.from_mapping(config)
     fabric = make_fabric(config.device, config.precision, config.devices, config.nodes)
     team = Team.from_fabric(fabric)
-    with team.all_or_none():  # what can be wrong is tried before anything is written
-        begun = begun_by(torchrun_job_id(), config, out)
-        if team.is_rank_zero and not begun:
-            check_free(out)
+    with team.all_or_none():  # every setting is checked before anything is written
+        restarted = was_started_by(torchrun_job_id(), config, out)
+        if team.is_rank_zero and not restarted:
+            check_new_folder(out)
         if config.compile:
             check_compiler(fabric.device)
-        data, start = prepared(config, team)
-    if team.gather(begun)[0]:  # a job has another name on every machine; the run knows that of the first process
-        return resume(out, quiet=quiet)
-    with (
-        team.enter_on_rank_zero(locked(out)),
-        team.report_dead_peer(f"go on with `dign train --resume {quote_path(out)}`"),
-    ):
+        data, start = prepare(config, team)
+    if team.gather(restarted)[0]:  # the job's id differs between machines; the run stores that of rank zero
+        return resume(out, quiet=quiet, translate=translate)
+    with team.enter_on_rank_zero(lock_run(out)), team.report_dead_peer(f"resume the run in {out}"):
         with team.all_or_none():
             if team.is_rank_zero:
-                create(config, out, data, start, team)
-        return _Training(load_run(out), data, fabric, team, start).fit(quiet=quiet)
+                create_folder(config, out, data, start, team)
+        return _Training(load_run(out), data, fabric, team, start).fit(quiet=quiet, translate=translate)
 
 
-def resume(path: Path | str, *, quiet: bool = False, devices: int | None = None, nodes: int | None = None) -> Run:
-    """Go on with a run where its last checkpoint was; the outcome is that of an undisturbed run.
+def resume(
+    path: Path | str,
+    *,
+    quiet: bool = False,
+    devices: int | None = None,
+    nodes: int | None = None,
+    translate: Translate = str,
+) -> Run:
+    """Resume a run from its last checkpoint; the result equals that of an uninterrupted run.
 
-    It may go on in another number of processes: `devices` on each of `nodes`.
+    Args:
+        path: The run's folder. A finished run is returned as it is.
+        quiet: Show no progress bar and no notes.
+        devices: Processes on each machine, if not those of the run's configuration.
+        nodes: Machines, likewise.
+        translate: Applied to notes before they are shown.
+
+    Returns:
+        The finished run.
+
+    Raises:
+        UserError: `path` is not a run folder, or its training images have changed.
+        Interrupted: As for `train`.
     """
     run = load_run(path)
     if run.finished:
@@ -97,39 +141,45 @@ def resume(path: Path | str, *, quiet: bool = False, devices: int | None = None,
         if config.compile:
             check_compiler(fabric.device)
         data = run.data()
-        team.check_divides(batch_size_of(config, data))
-        if not run.trained_on(data.train):
-            raise UserError(f"The training images of {config.data} have changed since {path} began: start a new run.")
-        if len(data.train) != run.info.get("training_images"):
-            raise UserError(
-                f"{path} began with {run.info.get('training_images')} training images, but {config.data} now has "
-                f"{len(data.train)}: put the data back as it was, or start a new run."
-            )
-    with (
-        team.enter_on_rank_zero(locked(path)),
-        team.report_dead_peer(f"go on with `dign train --resume {quote_path(path)}`"),
-    ):
-        run = load_run(path)  # another process may have held it, and finished it
-        return run if run.finished else _Training(run, data, fabric, team).fit(quiet=quiet)
+        team.check_divides(global_batch_size(config, data))
+        _check_same_images(run, data)
+    with team.enter_on_rank_zero(lock_run(path)), team.report_dead_peer(f"resume the run in {path}"):
+        run = load_run(path)  # another process may have finished it before this one got the lock
+        return run if run.finished else _Training(run, data, fabric, team).fit(quiet=quiet, translate=translate)
+
+
+def _check_same_images(run: Run, data: DataSet) -> None:
+    source, before = run.config.data, run.info.get("training_images")
+    if not run.trained_on(data.train):
+        raise UserError(f"The training images of {source} have changed since {run.path} was started: start a new run.")
+    if len(data.train) != before:
+        raise UserError(
+            f"{run.path} was started with {before} training images, but {source} now has {len(data.train)}: put the "
+            "data back as it was, or start a new run."
+        )
 
 
 class _Training:
-    """The parts of a run in memory."""
+    """The state of a run while it trains."""
 
-    def __init__(self, run: Run, data: DataSet, fabric: Fabric, team: Team, start: Start | None = None) -> None:
+    def __init__(
+        self, run: Run, data: DataSet, fabric: Fabric, team: Team, start: StartingWeights | None = None
+    ) -> None:
         config = run.config
         self.run, self.config, self.data = run, config, data
         self.fabric, self.team, self.device = fabric, team, fabric.device
         self.method: Method = run.method()
         self.transforms = make_transforms(config)
-        self.batch_size = batch_size_of(config, data)
+        self.batch_size = global_batch_size(config, data)
         self.steps_per_epoch = steps_per_epoch(config, data)
         self.total = config.epochs * self.steps_per_epoch
-        self.pending: list[Step] = []
+        self.unlogged: list[Step] = []
+        self.last_loss: float | None = None
+        self.last_validation: dict[str, float] | None = None
         self.seconds_before = 0.0
         self._place_on_device(start)
 
-    def _place_on_device(self, start: Start | None) -> None:
+    def _place_on_device(self, start: StartingWeights | None) -> None:
         config = self.config
         self.model = self._initial_model(start)
         if config.sync_batch_norm:
@@ -146,50 +196,51 @@ class _Training:
             momentum=config.momentum,
             weight_decay=config.weight_decay,
         )
-        # A graph for each shape: a run has few, and one for any shape would be slower.
+        # One graph per shape: a run has few shapes, and a graph for all of them would be slower.
         forward: Any = torch.compile(self.model, dynamic=False) if config.compile else self.model
         self.wrapped, self.optimizer = self.fabric.setup(forward, optimizer)
         self.statistics = RunningStatistics(self.model, self.team)
         self.images = self.data.train.images.to(self.device)
         self.labels = self.data.train.labels.to(self.device)
 
-    def _initial_model(self, start: Start | None) -> nn.Module:
-        """The model before the first step; a checkpoint, where there is one, replaces all of it later."""
+    def _initial_model(self, start: StartingWeights | None) -> nn.Module:
+        """The model before the first step; a checkpoint, if there is one, replaces its weights later."""
         model = self.run.untrained_model()
         if self.run.checkpoint.exists():
             return model
         if not self.config.init:
             whiten(model, self.data.train.images)
             return model
-        start = start or starting_weights(self.config, model)
+        start = start or load_starting_weights(self.config, model)
         assert start is not None  # config.init is set
         if start.digest != self.run.info["init"]["sha256"]:
-            raise UserError(f"{self.config.init} holds other weights than when the run began: start a new run.")
+            raise UserError(f"{self.config.init} has changed since the run was started: start a new run.")
         start.load_into(model)
         return model
 
     def _train_mode(self) -> None:
-        """Training mode, but for the batch norms of frozen parts, whose statistics are frozen as well."""
+        """Training mode, except for the batch norms of frozen parts, whose statistics are frozen too."""
         self.wrapped.train()
         for norm in self.frozen_norms:
             norm.eval()
 
-    def fit(self, *, quiet: bool) -> Run:
+    def fit(self, *, quiet: bool, translate: Translate = str) -> Run:
         with self.team.all_or_none():
             first = self._restore()
-            logger = self._monitor(first, quiet)
+            logger = self._make_logger(first, quiet, translate)
         saved = self.clock = time.monotonic()
         self._train_mode()
-        with logger, interruptible() as interrupted, preserve_global_generators(self.device):
-            for note in (*self.run.info.get("notes", ()), *self._moved()):
-                logger.say(note)
+        with logger, catch_signals() as interrupted, preserve_global_generators(self.device):
+            for note in (*self.run.info.get("notes", ()), *self._describe_move()):
+                logger.log_message(note)
             for step in range(first, self.total):
                 self._step(step)
                 done = step + 1
                 epoch = done // self.steps_per_epoch
+                logger.advance(done)
                 if done % LOG_EVERY == 0 or done == self.total:
-                    self._record(logger, done, epoch)
-                if done % self.steps_per_epoch == 0 and self._validation_due(epoch):
+                    self._log_steps(logger, done, epoch)
+                if done % self.steps_per_epoch == 0 and self._is_validation_due(epoch):
                     self._validate(logger, done, epoch)
                 late = time.monotonic() - saved >= self.config.checkpoint_seconds
                 stopping, late = self.team.any(bool(interrupted), late)
@@ -198,49 +249,66 @@ class _Training:
                     saved = time.monotonic()
                 if stopping and done < self.total:
                     raise Interrupted(f"Stopped after step {done} of {self.total}.")
+            for note in self._warn_of_chance_level():
+                logger.log_message(note)
         with self.team.all_or_none():
             if self.team.is_rank_zero:
                 self._finish()
         return load_run(self.run.path)
 
-    def _moved(self) -> list[str]:
-        """What differs from where the run began, if it goes on elsewhere."""
+    def _describe_move(self) -> list[str]:
+        """What differs from the device that the run was started on, if it is resumed elsewhere."""
         before, here = self.run.info.get("machine", {}), describe_device(self.config.precision, self.device)
         return [
-            f"This run began with {name} {before[name]} and goes on with {value}: "
-            "its weights will not be those of an undisturbed run."
+            f"This run was started with {name} {before[name]} and is resumed with {value}: "
+            "its weights will differ from those of an uninterrupted run."
             for name, value in here.items()
             if name in before and before[name] != value
         ]
 
-    def _monitor(self, first: int, quiet: bool) -> TrainingLogger:
+    def _warn_of_chance_level(self) -> list[str]:
+        """A note if neither the training loss nor the validation loss ended below that of guessing."""
+        classes = len(self.data.classes)
+        guessing = math.log(classes)
+        losses = [self.last_loss, *([self.last_validation["loss"]] if self.last_validation else [])]
+        if any(loss is None or loss < guessing for loss in losses):
+            return []
+        return [
+            f"The loss ended at {self.last_loss:.2f}, which is not below that of guessing among {classes} classes "
+            f"({guessing:.2f}): the model learned nothing, or training diverged. Try a smaller `lr` than "
+            f"{self.config.lr:g}; if the loss was still falling, train for more `epochs`."
+        ]
+
+    def _make_logger(self, first: int, quiet: bool, translate: Translate) -> TrainingLogger:
         if not self.team.is_rank_zero:
             return NullLogger()
         return TrainingLogger(
             self.run.path,
             total=self.total,
             first=first,
+            epochs=self.config.epochs,
             images_per_step=self.batch_size,
             title=f"{self.method.title} {self.config.model}",
             quiet=quiet,
-            work=partial(work_done, self.config),
-            tracker=make_tracker(self.config.track, self.run.path, first, self._tracked_settings()),
+            work=work_curve(self.config),
+            tracker=make_tracker(self.config.track, self.run.path, first, self._flatten_settings()),
+            translate=translate,
         )
 
-    def _tracked_settings(self) -> dict[str, Any]:
+    def _flatten_settings(self) -> dict[str, Any]:
         """The configuration as a flat table."""
         values = asdict(self.config)
         methods = values.pop("settings")
         return values | {f"{name}.{key}": value for name, table in methods.items() for key, value in table.items()}
 
     def _step(self, step: int) -> None:
-        """One update of the weights: everything random in it follows from the seed and the step's number."""
+        """One update of the weights; everything random in it is seeded from the run's seed and the step."""
         rate = learning_rate(self.config.schedule, self.config.lr, step, self.total, warmup=self.config.warmup)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         x, y = self._batch(step)
-        own = derive_seed(self.config.seed, "model", step * self.team.world_size + self.team.rank)
-        seed_global_generators(own, self.device)  # for what the model itself draws, as dropout does
+        seed = derive_seed(self.config.seed, "model", step * self.team.world_size + self.team.rank)
+        seed_global_generators(seed, self.device)  # for random layers such as dropout
         method = self.method.at(step / self.total)
         generator = self.team.generator(self.config.seed, "method", step, self.device)
         outcome = method(self.wrapped, x, y, generator=generator)
@@ -249,7 +317,7 @@ class _Training:
         self.optimizer.zero_grad()
         self.statistics.average()
         means = self.team.mean({"": outcome.loss.detach(), **outcome.terms})
-        self.pending.append(Step(step, means.pop(""), means))
+        self.unlogged.append(Step(step, means.pop(""), means))
 
     def _batch(self, step: int) -> tuple[Tensor, Tensor]:
         epoch, position = divmod(step, self.steps_per_epoch)
@@ -264,7 +332,7 @@ class _Training:
         return x, self.labels[order]
 
     def _order(self, epoch: int) -> Tensor:
-        """The order of the training images in an epoch, drawn once and kept while the epoch lasts."""
+        """The order of the training images in an epoch, drawn once per epoch."""
         if getattr(self, "_ordered_epoch", None) != epoch:
             generator = make_generator(self.config.seed, "order", epoch)
             self._ordered = torch.randperm(len(self.labels), generator=generator).to(self.device)
@@ -273,46 +341,50 @@ class _Training:
             self._ordered_epoch = epoch
         return self._ordered
 
-    def _record(self, logger: TrainingLogger, done: int, epoch: int) -> None:
+    def _log_steps(self, logger: TrainingLogger, done: int, epoch: int) -> None:
         with self.team.all_or_none():
             self._check_finite()
-            if self.pending:
-                loss = torch.stack([step.loss for step in self.pending]).mean().item()
-                names = self.pending[-1].terms
-                terms = {name: torch.stack([step.terms[name] for step in self.pending]).mean().item() for name in names}
-                logger.trained(done, epoch, loss, terms, self.optimizer.param_groups[0]["lr"])
-                self.pending.clear()
+            if self.unlogged:
+                loss = torch.stack([step.loss for step in self.unlogged]).mean().item()
+                names = self.unlogged[-1].terms
+                terms = {
+                    name: torch.stack([step.terms[name] for step in self.unlogged]).mean().item() for name in names
+                }
+                logger.log_step(done, epoch, loss, terms, self.optimizer.param_groups[0]["lr"])
+                self.unlogged.clear()
+                self.last_loss = loss
 
     def _check_finite(self) -> None:
-        """Stop at the first step whose loss is not finite; called before anything is saved."""
-        losses = torch.stack([step.loss for step in self.pending]).tolist() if self.pending else []
-        for step, loss in zip(self.pending, losses, strict=True):
+        """Raise at the first step whose loss is not finite; called before anything is saved."""
+        losses = torch.stack([step.loss for step in self.unlogged]).tolist() if self.unlogged else []
+        for step, loss in zip(self.unlogged, losses, strict=True):
             if not math.isfinite(loss):
                 terms = ", ".join(f"{name} {value.item():.4g}" for name, value in step.terms.items())
-                raise Diverged(f"The loss is not finite at step {step.number} ({terms}); {self._where_to_go_on()}")
+                raise Diverged(f"The loss is not finite at step {step.number} ({terms}); {self._suggest_recovery()}")
         sums = torch.stack([parameter.detach().sum() for parameter in self.model.parameters()])
         if not bool(sums.isfinite().all()):
-            raise Diverged(f"A weight is not finite after step {self.pending[-1].number}; {self._where_to_go_on()}")
+            raise Diverged(f"A weight is not finite after step {self.unlogged[-1].number}; {self._suggest_recovery()}")
 
-    def _where_to_go_on(self) -> str:
+    def _suggest_recovery(self) -> str:
         if self.run.checkpoint.exists():
-            kept = f"the last good checkpoint is {self.run.checkpoint}"
+            state = f"the last good checkpoint is {self.run.checkpoint}"
         else:
-            kept = f"no checkpoint was written yet, so remove {self.run.path} and start anew"
-        return f"{kept}. Try a smaller --lr."
+            state = f"no checkpoint was written yet, so remove {self.run.path} and start again"
+        return f"{state}. Try a smaller `lr` than {self.config.lr:g}."
 
-    def _validation_due(self, epoch: int) -> bool:
+    def _is_validation_due(self, epoch: int) -> bool:
         every = self.config.validate_every
         due = epoch == self.config.epochs or (every > 0 and epoch % every == 0)
         return due and len(self.data.validation) > 0
 
     def _validate(self, logger: TrainingLogger, done: int, epoch: int) -> None:
-        self._record(logger, done, epoch)
+        self._log_steps(logger, done, epoch)
         split, seed = self.data.validation, self.config.seed
         scores = validate(self.wrapped, self.method, split, self.device, seed=seed, team=self.team)
         self._train_mode()
         with self.team.all_or_none():
-            logger.validated(done, epoch, scores)
+            logger.log_validation(done, epoch, scores)
+            self.last_validation = scores
             if self.team.is_rank_zero and self.config.keep == "best" and scores["accuracy"] > self._best_accuracy():
                 save_weights(self.run.path / "best.safetensors", self.model)
                 write_json(self.run.path / "best.json", {"step": done, "epoch": epoch, **scores})
@@ -326,31 +398,31 @@ class _Training:
             accuracy = float(read_json(path)["accuracy"])
             if 0 <= accuracy <= 100:
                 return accuracy
-        raise UserError(f"{path} is damaged: remove it, and the best weights from here on are kept.")
+        raise UserError(f"{path} is damaged: remove it, and the best weights from now on are kept.")
 
     def _save_checkpoint(self, done: int) -> None:
         with self.team.all_or_none():
             self._check_finite()
             if self.team.is_rank_zero:
-                pending, seconds = stacked(self.pending), self._seconds()
-                save_state(self.run.checkpoint, self.model, self.optimizer, pending, step=done, seconds=seconds)
+                unlogged, seconds = stack(self.unlogged), self._seconds()
+                save_state(self.run.checkpoint, self.model, self.optimizer, unlogged, step=done, seconds=seconds)
 
     def _restore(self) -> int:
-        """Bring weights and optimizer back from the last checkpoint, if there is one; returns the steps done."""
+        """Restore weights and optimizer from the last checkpoint, if there is one; returns the steps done."""
         if not self.run.checkpoint.exists():
             return 0
-        metadata, pending = load_state(self.run.checkpoint, self.model, self.optimizer)
+        metadata, unlogged = load_state(self.run.checkpoint, self.model, self.optimizer)
         try:
-            self.pending = unstacked({name: tensor.to(self.device, copy=True) for name, tensor in pending.items()})
+            self.unlogged = unstack({name: tensor.to(self.device, copy=True) for name, tensor in unlogged.items()})
             self.seconds_before, step = float(metadata["seconds"]), int(metadata["step"])
         except (KeyError, ValueError, IndexError, TypeError) as error:
-            raise UserError(f"{self.run.checkpoint} is not a checkpoint of a run: it names no step.") from error
+            raise UserError(f"{self.run.checkpoint} is not a checkpoint of a run: it has no valid step.") from error
         if not 0 <= step <= self.total or not 0 <= self.seconds_before < math.inf:
-            raise UserError(f"{self.run.checkpoint} is damaged: step {step} is none of the run's {self.total}.")
+            raise UserError(f"{self.run.checkpoint} is damaged: step {step} is not one of the run's {self.total}.")
         return step
 
     def _seconds(self) -> float:
-        """Time spent on the steps of this run so far, over all the times it was taken up."""
+        """Time spent on this run so far, over all the times it was resumed."""
         return round(self.seconds_before + time.monotonic() - self.clock, 2)
 
     def _finish(self) -> None:
@@ -363,7 +435,7 @@ class _Training:
 
 
 def _remove_leftovers(run: Run) -> None:
-    """What a finished run needs no more, and what writers left half done who were killed on the way to it."""
-    halves = (run.path / f".{name}.partial" for name in WRITTEN)
-    for leftover in (run.checkpoint, run.path / "best.safetensors", *halves):
+    """Remove what a finished run does not need, and partial files of processes that were killed."""
+    partial_files = (run.path / f".{name}.partial" for name in WRITTEN)
+    for leftover in (run.checkpoint, run.path / "best.safetensors", *partial_files):
         leftover.unlink(missing_ok=True)

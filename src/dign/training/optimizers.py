@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 REST_RATE = 0.05
-"""Learning rate of what has no kernel to orthogonalize (biases, the head), as a share of the kernels' rate."""
+"""Learning rate of parameters that are not kernels (biases, the head), as a fraction of the kernels' rate."""
 
 
 def make_optimizer(
@@ -46,17 +46,17 @@ class Orthogonal(Optimizer):
                 if parameter.grad is None:
                     continue
                 if parameter.ndim == 4:
-                    self._turn(parameter, self.state[parameter], group)
+                    self._rotate(parameter, self.state[parameter], group)
                 else:
                     self._adam(parameter, self.state[parameter], group)
 
-    def _turn(self, kernel: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
+    def _rotate(self, kernel: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
         if not state:
             state["momentum"] = torch.zeros_like(kernel)
         gradient, momentum = kernel.grad, group["momentum"]
         assert gradient is not None
         state["momentum"].mul_(momentum).add_(gradient)
-        direction = orthogonal(gradient.add(state["momentum"], alpha=momentum).flatten(1)).view_as(kernel)
+        direction = orthogonalize(gradient.add(state["momentum"], alpha=momentum).flatten(1)).view_as(kernel)
         norm, least = kernel.norm(), torch.finfo(kernel.dtype).tiny  # a gradient of zeros moves nothing
         kernel.sub_(direction * (group["lr"] * norm / direction.norm().clamp(min=least)))
         kernel.mul_(norm / kernel.norm().clamp(min=least))
@@ -78,11 +78,11 @@ class Orthogonal(Optimizer):
         parameter.sub_(rate * first / (second.sqrt() + 1e-10))
 
 
-def orthogonal(matrix: Tensor, iterations: int = 5) -> Tensor:
+def orthogonalize(matrix: Tensor, iterations: int = 5) -> Tensor:
     """About U V^T of the matrix U S V^T: its singular values are driven to between 0.7 and 1.2.
 
     Five Newton-Schulz iterations X <- a X + b (X X^T) X + c (X X^T)^2 X, the odd polynomial with which Jordan et al.
-    lift small singular values fastest; only products of matrices, so it is quick on any device.
+    lift small singular values fastest; it takes matrix products only, which are fast on any device.
     """
     a, b, c = 3.4445, -4.7750, 2.0315
     wide = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
@@ -90,4 +90,5 @@ def orthogonal(matrix: Tensor, iterations: int = 5) -> Tensor:
     for _ in range(iterations):
         gram = x @ x.T
         x = a * x + (b * gram + c * gram @ gram) @ x
-    return (x if matrix.shape[0] <= matrix.shape[1] else x.T).to(matrix.dtype)
+    result: Tensor = (x if matrix.shape[0] <= matrix.shape[1] else x.T).to(matrix.dtype)
+    return result

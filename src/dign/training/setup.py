@@ -1,4 +1,4 @@
-"""What comes before the first step: everything is tried, then the run's folder is made."""
+"""What comes before the first step: every setting is checked, then the run's folder is created."""
 
 from __future__ import annotations
 
@@ -16,53 +16,54 @@ from dign.parallel.batch_norm import synchronize_batch_norm
 from dign.parallel.devices import describe_device
 from dign.parallel.launching import torchrun_job_id
 from dign.parallel.team import Team
-from dign.runs.config import RunConfig
-from dign.runs.folder import create_run, load_data, method_of
-from dign.training.data_advice import advice
-from dign.training.starting_weights import Start, freeze, starting_weights
+from dign.runs.config import RunConfig, split_methods
+from dign.runs.folder import create_run, load_run_data, make_run_method
+from dign.training.cost import estimate_cpu_seconds
+from dign.training.data_advice import give_advice, warn_of_duration
+from dign.training.starting_weights import StartingWeights, freeze, load_starting_weights
 from dign.training.trackers import check_tracker
 
 
-def prepared(config: RunConfig, team: Team) -> tuple[DataSet, Start | None]:
-    """The data, and the weights to start from where there are any; what is wrong with the configuration is said."""
-    first = method_of(config).at(0.0)
+def prepare(config: RunConfig, team: Team) -> tuple[DataSet, StartingWeights | None]:
+    """Load the data, and the weights to start from if `init` is set; raises for a configuration that cannot work."""
+    first = make_run_method(config).at(0.0)
     check_tracker(config.track)
-    data = load_data(config)
+    data = load_run_data(config)
     if config.keep == "best" and not len(data.validation):
-        raise UserError("keep = best chooses by validation images, and there are none: set validation, or keep = last.")
-    team.check_divides(batch_size_of(config, data))
+        raise UserError("`keep=best` needs validation images, and there are none: set `validation`, or `keep=last`.")
+    team.check_divides(global_batch_size(config, data))
     with torch.device("meta"):
         model = build(config.model, classes=len(data.classes), image_size=data.image_size)
     if config.small_first:
-        _check_takes_small(model, config, data.image_size)
-    images = batch_size_of(config, data) // team.world_size
+        _check_small_images(model, config, data.image_size)
+    images = global_batch_size(config, data) // team.world_size
     if first.together and first.cost.backward - first.cost.input_only > 1:
-        images = max(images, 2)  # several views of an image pass together, and batch norm is content with two
-    _check_takes(model, config, data, images)
+        images = max(images, 2)  # several views of an image share a pass, and batch norm needs two images
+    _check_images(model, config, data, images)
     freeze(model, config.freeze)
     if config.sync_batch_norm:
         synchronize_batch_norm(model, team)
-    return data, starting_weights(config, model)
+    return data, load_starting_weights(config, model)
 
 
-def _check_takes(model: nn.Module, config: RunConfig, data: DataSet, images: int) -> None:
-    """Whether the model can be trained on images of this size, so many at once; `model` is on the device meta."""
+def _check_images(model: nn.Module, config: RunConfig, data: DataSet, images: int) -> None:
+    """Check that the model can be trained on batches of `images` images of this size; `model` is on the meta device."""
     try:
         _pass(model, images, data.image_size)
-    except ERRORS_OF_A_MODEL:
-        whole = build(config.model, classes=len(data.classes), image_size=data.image_size)
-        try:  # some models only fail on that device, which holds no numbers
-            _pass(whole, images, data.image_size)
-        except ERRORS_OF_A_MODEL as error:
+    except MODEL_ERRORS:
+        real = build(config.model, classes=len(data.classes), image_size=data.image_size)
+        try:  # some models fail on the meta device alone
+            _pass(real, images, data.image_size)
+        except MODEL_ERRORS as error:
             size = "x".join(map(str, data.image_size))
             raise UserError(
                 f"{config.model} cannot be trained with {images} image{'s' if images > 1 else ''} of {size} at once "
-                f"({summarize_error(error).rstrip('.')}): choose another --size, --batch-size or --model."
+                f"({summarize_error(error).rstrip('.')}): choose another `size`, `batch_size` or `model`."
             ) from error
 
 
-ERRORS_OF_A_MODEL = (RuntimeError, AssertionError, ValueError, NotImplementedError)
-"""What models raise about images that they cannot take."""
+MODEL_ERRORS = (RuntimeError, AssertionError, ValueError, NotImplementedError)
+"""What models raise for images that they cannot process."""
 
 
 def _pass(model: nn.Module, images: int, size: tuple[int, int]) -> None:
@@ -70,49 +71,63 @@ def _pass(model: nn.Module, images: int, size: tuple[int, int]) -> None:
         model(torch.zeros(images, 3, *size, device=next(model.parameters()).device))
 
 
-def _check_takes_small(model: nn.Module, config: RunConfig, image_size: tuple[int, int]) -> None:
+def _check_small_images(model: nn.Module, config: RunConfig, image_size: tuple[int, int]) -> None:
     small, size = shrunk_size(*image_size), "x".join(map(str, image_size))
     if not all(4 <= less < side for less, side in zip(small, image_size, strict=True)):
-        raise UserError(f"Images of {size} are too small to begin with smaller ones: leave small_first out.")
+        raise UserError(f"Images of {size} are too small to start with smaller ones: leave `small_first` out.")
     try:
         _pass(model, 2, small)
-    except ERRORS_OF_A_MODEL as error:
+    except MODEL_ERRORS as error:
         reason = summarize_error(error)
         raise UserError(
-            f"{config.model} takes no smaller images than {size} ({reason}): leave small_first out."
+            f"{config.model} cannot process images smaller than {size} ({reason}): leave `small_first` out."
         ) from error
 
 
-def create(config: RunConfig, out: Path | str, data: DataSet, start: Start | None, team: Team) -> None:
-    """Make the run's folder."""
+def create_folder(config: RunConfig, out: Path | str, data: DataSet, start: StartingWeights | None, team: Team) -> None:
+    """Create the run's folder."""
     mean, std = (start and start.normalization) or channel_statistics(data.train.images)
     facts: dict[str, Any] = {"init": {"sha256": start.digest, "fresh": start.fresh}} if start else {}
     if team.world_size > 1:
         facts["processes"] = team.world_size
     if torchrun_job_id():
         facts["job"] = torchrun_job_id()
-    notes = [*advice(data, config.epochs * steps_per_epoch(config, data), from_nothing=start is None), *_about(start)]
-    assert team.device is not None  # it was gathered to train
+    assert team.device is not None  # set for every team that trains
+    notes = _make_notes(config, data, start, team.device)
     create_run(out, config, data, mean, std, describe_device(config.precision, team.device), notes=notes, **facts)
 
 
 def make_transforms(config: RunConfig) -> TrainTransforms:
-    """The transforms of a run: its `jitter` is that of brightness, contrast and saturation."""
+    """The transforms of a run; its `jitter` applies to brightness, contrast and saturation."""
     jitter = dict.fromkeys(("brightness", "contrast", "saturation"), config.jitter)
     return TrainTransforms(crop=config.crop, flip=config.flip, rotation=config.rotation, **jitter)
 
 
-def _about(start: Start | None) -> list[str]:
-    if start is None or not start.fresh:
-        return []
-    return [f"The classifier head starts fresh, since --init has none of its shape: {', '.join(start.fresh)}."]
+def _make_notes(config: RunConfig, data: DataSet, start: StartingWeights | None, device: torch.device) -> list[str]:
+    """What the user should know before the first step."""
+    notes = give_advice(data, config.epochs * steps_per_epoch(config, data), from_scratch=start is None)
+    used = split_methods(config.method)
+    notes += [
+        f"The settings of {name} are ignored: the method is {config.method}."
+        for name, table in config.settings.items()
+        if table and name not in used
+    ]
+    if start is not None and start.fresh:
+        notes.append(
+            f"The head starts from random weights, since `init` has none of its shape: {', '.join(start.fresh)}."
+        )
+    if device.type == "cpu":
+        with torch.device("meta"):
+            model = build(config.model, classes=len(data.classes), image_size=data.image_size)
+        notes += warn_of_duration(estimate_cpu_seconds(config, model, data.image_size, len(data.train)))
+    return notes
 
 
 def steps_per_epoch(config: RunConfig, data: DataSet) -> int:
-    """A last partial batch is dropped, but a data set smaller than a batch is one."""
+    """A last partial batch is dropped; a data set smaller than a batch is one batch."""
     return max(1, len(data.train) // config.batch_size)
 
 
-def batch_size_of(config: RunConfig, data: DataSet) -> int:
-    """The images of a step in all processes together."""
+def global_batch_size(config: RunConfig, data: DataSet) -> int:
+    """The images of a step over all processes."""
     return min(config.batch_size, len(data.train))

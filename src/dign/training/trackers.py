@@ -1,4 +1,4 @@
-"""Experiment trackers behind one small interface: numbers go in with a step, and nothing leaves the machine unasked."""
+"""Experiment trackers behind one small interface; nothing leaves the machine unless it is configured to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from dign.core.errors import UserError, quote_path, summarize_error
+from dign.core.errors import UserError, summarize_error
 from dign.core.files import read_json, write_json
 
 
@@ -22,7 +22,7 @@ class Tracker(Protocol):
 
 
 class TensorBoard:
-    """Event files in RUN/tensorboard; a resumed run forgets what came after its checkpoint."""
+    """Event files in RUN/tensorboard; a resumed run drops what came after its checkpoint."""
 
     def __init__(self, folder: Path, first: int, settings: Mapping[str, Any]) -> None:
         from torch.utils.tensorboard import SummaryWriter
@@ -38,21 +38,21 @@ class TensorBoard:
 
 
 class MLflow:
-    """A store in RUN/mlruns, or wherever MLFLOW_TRACKING_URI says; a resumed run goes on in the same MLflow run."""
+    """A store in RUN/mlruns, or at MLFLOW_TRACKING_URI; a resumed run continues the same MLflow run."""
 
     def __init__(self, folder: Path, first: int, settings: Mapping[str, Any]) -> None:
-        # MLflow refuses stores that are plain folders unless told that they are meant: here one is.
+        # MLflow refuses plain folders as stores without this.
         os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
         from mlflow.tracking import MlflowClient
 
         store = os.environ.get("MLFLOW_TRACKING_URI") or (folder / "mlruns").resolve().as_uri()
         self._client = MlflowClient(tracking_uri=store)
-        self._run = remembered(folder, "mlflow", lambda: self._begin(folder, settings))
+        self._run = get_or_create_id(folder, "mlflow", lambda: self._begin(folder, settings))
 
     def _begin(self, folder: Path, settings: Mapping[str, Any]) -> str:
         experiment = self._client.get_experiment_by_name("dign")
         number = experiment.experiment_id if experiment else self._client.create_experiment("dign")
-        run = self._client.create_run(number, run_name=folder.resolve().name).info.run_id
+        run: str = self._client.create_run(number, run_name=folder.resolve().name).info.run_id
         for name, value in settings.items():
             self._client.log_param(run, name, value)
         return run
@@ -66,7 +66,7 @@ class MLflow:
 
 
 class WandB:
-    """Weights & Biases, offline in RUN/wandb (`wandb sync` uploads it later) unless WANDB_MODE says otherwise."""
+    """Weights & Biases, offline in RUN/wandb (`wandb sync` uploads it later) unless WANDB_MODE is set."""
 
     def __init__(self, folder: Path, first: int, settings: Mapping[str, Any]) -> None:
         import wandb
@@ -74,7 +74,7 @@ class WandB:
         self._run = wandb.init(
             project="dign",
             name=folder.resolve().name,
-            id=remembered(folder, "wandb", lambda: os.urandom(6).hex()),
+            id=get_or_create_id(folder, "wandb", lambda: os.urandom(6).hex()),
             resume="allow",
             dir=str(folder),
             mode=os.environ.get("WANDB_MODE", "offline"),
@@ -89,7 +89,7 @@ class WandB:
         self._run.finish()
 
 
-TRACKERS: dict[str, tuple[type[Tracker], str]] = {
+TRACKERS: dict[str, tuple[Callable[[Path, int, Mapping[str, Any]], Tracker], str]] = {
     "tensorboard": (TensorBoard, "torch.utils.tensorboard"),
     "mlflow": (MLflow, "mlflow"),
     "wandb": (WandB, "wandb"),
@@ -98,18 +98,18 @@ TRACKERS: dict[str, tuple[type[Tracker], str]] = {
 
 
 def check_tracker(name: str) -> None:
-    """Say so before a run begins if the tracker that was asked for cannot be had."""
+    """Raise before a run starts if the tracker's library cannot be imported."""
     if name in TRACKERS:
-        error = _why_not(name)
+        error = _import_error(name)
         if error:
             raise UserError(
-                f"--track {name} needs a library that cannot be imported ({error}): pip install 'dign[{name}]'."
+                f"The tracker {name} needs a library that cannot be imported ({error}): pip install 'dign[{name}]'."
             )
 
 
 def make_tracker(name: str, folder: Path, first: int, settings: Mapping[str, Any]) -> Tracker | None:
     """The tracker `name` for a run folder, from step `first` on; 'auto' is TensorBoard where that is installed."""
-    if name == "none" or (name == "auto" and _why_not("tensorboard")):
+    if name == "none" or (name == "auto" and _import_error("tensorboard")):
         return None
     check_tracker(name)
     kind, _ = TRACKERS["tensorboard" if name == "auto" else name]
@@ -118,12 +118,11 @@ def make_tracker(name: str, folder: Path, first: int, settings: Mapping[str, Any
     except Exception as error:  # an address that is wrong, a server that is down, an account that is missing, ...
         reason = summarize_error(error).rstrip(".")
         raise UserError(
-            f"--track {name} could not begin ({reason}): mend that, then go on with "
-            f"`dign train --resume {quote_path(folder)}`."
+            f"The tracker {name} could not start ({reason}): fix that and resume the run, or choose another `track`."
         ) from error
 
 
-def _why_not(name: str) -> str | None:
+def _import_error(name: str) -> str | None:
     try:
         import_module(TRACKERS[name][1])
     except (ImportError, RuntimeError, AttributeError) as error:
@@ -131,8 +130,8 @@ def _why_not(name: str) -> str | None:
     return None
 
 
-def remembered(folder: Path, key: str, make: Callable[[], str]) -> str:
-    """An identity that a run keeps when it is resumed: read from `tracking.json` in its folder, or made and kept."""
+def get_or_create_id(folder: Path, key: str, make: Callable[[], str]) -> str:
+    """The id of a run in its tracker, which resuming keeps: read from `tracking.json` in the folder, or created."""
     path, known = folder / "tracking.json", {}
     with suppress(OSError, ValueError):
         known = read_json(path)
@@ -140,4 +139,4 @@ def remembered(folder: Path, key: str, make: Callable[[], str]) -> str:
     if not isinstance(known.get(key), str):
         known[key] = make()
         write_json(path, known)
-    return known[key]
+    return str(known[key])
