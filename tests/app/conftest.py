@@ -27,7 +27,7 @@ def make_player():
 
 
 def _make_player(size=(16, 16), classes=("dark", "bright"), slot=0):
-    classifier = Classifier("test", Brightness().eval(), Standard(), list(classes), size)
+    classifier = Classifier(Brightness().eval(), Standard(), list(classes), size, name="test")
     return Player(
         "test", "Standard", slot, classifier, torch.device("cpu"), None, "There is nothing: `dign evaluate x`."
     )

@@ -17,8 +17,8 @@ from dign.parallel.launching import (
     torchrun_job_id,
 )
 from dign.runs.config import RunConfig
-from dign.runs.folder import begun_by, create_run
-from dign.training.interrupts import interruptible
+from dign.runs.folder import create_run, was_started_by
+from dign.training.interrupts import catch_signals
 
 TORCHRUN = {
     "TORCHELASTIC_RUN_ID": "job", "WORLD_SIZE": "6", "LOCAL_WORLD_SIZE": "3", "RANK": "4", "LOCAL_RANK": "1",
@@ -105,15 +105,16 @@ def test_a_mistake_that_all_processes_make_is_told_by_the_first_and_fails_in_it_
 
 def test_a_run_is_taken_up_by_the_job_that_began_it_alone(tmp_path):
     config = RunConfig.from_mapping({"data": "digits", "size": 8})
-    assert not begun_by("job", config, tmp_path / "run")
+    assert not was_started_by("job", config, tmp_path / "run")
     create_run(tmp_path / "run", config, load("digits", size=8), [0.5] * 3, [0.2] * 3, job="job")
-    assert begun_by("job", config, tmp_path / "run")
-    assert not begun_by("another", config, tmp_path / "run") and not begun_by(None, config, tmp_path / "run")
-    assert not begun_by("job", RunConfig.from_mapping({"data": "digits", "size": 8, "seed": 1}), tmp_path / "run")
+    assert was_started_by("job", config, tmp_path / "run")
+    assert not was_started_by("another", config, tmp_path / "run")
+    assert not was_started_by(None, config, tmp_path / "run")
+    assert not was_started_by("job", RunConfig.from_mapping({"data": "digits", "size": 8, "seed": 1}), tmp_path / "run")
 
 
 def test_ctrl_c_and_then_sigterm_is_one_wish_but_the_same_twice_is_impatience():
-    with interruptible() as received:
+    with catch_signals() as received:
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
         assert received == [signal.SIGINT, signal.SIGTERM]

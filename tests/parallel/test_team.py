@@ -87,10 +87,11 @@ def test_the_first_process_writes_and_both_know_it(two):
 
 def test_what_one_process_notices_ends_both(two):
     first, second = (json.loads((two / f"process-{rank}.json").read_text()) for rank in range(2))
-    stopped = f"Stopped after step 3 of 6. Go on with: dign train --resume {two / 'interrupted'}\n"
+    stopped = f"Stopped after step 3 of 6. To resume: dign train --resume {two / 'interrupted'}\n"
     assert first["interrupted"] == [[130, stopped], [0, ""]]
     assert second["interrupted"] == [[0, ""], [0, ""]], "Fabric kills the first process when another one fails"
-    assert [mistake.split(":")[0] for mistake in first["mistakes"]] == ["UserError", "Diverged", "UserError", "OSError"]
+    kinds = ["UserError", "Diverged", "ResumableError", "OSError"]
+    assert [mistake.split(":")[0] for mistake in first["mistakes"]] == kinds
     assert all(mistake.startswith("ReportedByRankZero: ") for mistake in second["mistakes"])
     assert "401 images cannot be shared out equally among 2 processes" in first["mistakes"][0]
 

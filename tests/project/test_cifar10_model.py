@@ -9,7 +9,7 @@ import torch
 from dign.evaluation.results import Results
 from dign.methods.factory import settings_of
 from dign.publish.model_card import card_text
-from dign.runs.classifier import open_classifier
+from dign.runs.classifier import load_model
 
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "models" / "cifar10"
@@ -18,7 +18,7 @@ RESULTS = Results.load(ROOT / "results" / "allout-cifar10")
 
 def test_it_is_small_and_tells_ten_classes_apart():
     assert sum(path.stat().st_size for path in MODEL.iterdir()) <= 10_000_000
-    classifier = open_classifier(MODEL)
+    classifier = load_model(MODEL)
     assert classifier.classes[0] == "airplane" and len(classifier.classes) == 10
     with torch.no_grad():
         probabilities = classifier.method.predict(classifier.model, torch.rand(2, 3, *classifier.image_size))
@@ -27,7 +27,7 @@ def test_it_is_small_and_tells_ten_classes_apart():
 
 def test_its_card_is_made_of_the_results_file():
     config = json.loads((MODEL / "config.json").read_text())
-    method = open_classifier(MODEL).method
+    method = load_model(MODEL).method
     about = {"model": config, "method": method.title, "settings": settings_of(method)}
     card = (MODEL / "README.md").read_text(encoding="utf-8")
     assert card.split("---\n", 2)[2].strip() == card_text(about, RESULTS).strip()

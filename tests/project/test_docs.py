@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dign.cli import VERBS
+from dign.cli.commands import VERBS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

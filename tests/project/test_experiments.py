@@ -8,7 +8,7 @@ import pytest
 from dign.grid.plan import read_plan
 from dign.report.analysis.paper import published_rows
 from dign.runs.config import RunConfig, read_toml
-from dign.runs.folder import method_of
+from dign.runs.folder import make_run_method
 from dign.training.cost import standard_equivalents
 
 FOLDER = Path(__file__).parents[2] / "experiments"
@@ -35,7 +35,7 @@ def test_every_table_and_figure_has_its_files():
 
 def test_the_single_run_loads_and_opens_with_its_command():
     config = RunConfig.from_mapping(read_toml(ONE_RUN))
-    assert (config.data, config.model, method_of(config).key) == ("cifar10", "wide_fastnet", "dign")
+    assert (config.data, config.model, make_run_method(config).key) == ("cifar10", "wide_fastnet", "dign")
     assert f"dign train experiments/{ONE_RUN.name} --out runs/" in "\n".join(header(ONE_RUN))
 
 
@@ -80,7 +80,7 @@ def test_the_numbers_to_expect_are_those_of_the_paper(path):
 @pytest.mark.parametrize("path", FULL_SIZE, ids=lambda path: path.stem)
 def test_full_size_files_follow_the_published_recipe(path):
     for run in read_plan(path).runs:
-        config, method = run.config, method_of(run.config)
+        config, method = run.config, make_run_method(run.config)
         assert (config.epochs, config.batch_size, config.lr, config.schedule) == (150, 512, 0.1, "step")
         assert (config.momentum, config.weight_decay, config.label_smoothing) == (0.9, 5e-4, 0.0)
         assert (config.crop, config.flip, config.jitter, config.rotation) == (4, True, 0.25, 2.0)

@@ -14,7 +14,7 @@ from dign.evaluation.results import Results
 from dign.evaluation.subjects import evaluate_run
 from dign.publish.hub import HubModel, save_hub_folder
 from dign.publish.model_card import card_text
-from dign.runs.classifier import open_classifier
+from dign.runs.classifier import load_model
 from dign.runs.config import RunConfig
 from dign.runs.folder import load_run
 from dign.runs.hub_config import read_hub_config
@@ -40,7 +40,7 @@ def test_what_was_saved_comes_back(run, folder):
     model = HubModel.from_pretrained(str(folder))
     assert not model.training and torch.equal(model(x), run.model()(x))
     for where in (folder, f"hub:{folder}"):
-        classifier = open_classifier(where)
+        classifier = load_model(where)
         assert classifier.classes == run.classes and classifier.image_size == (8, 8)
         assert classifier.method == run.method()
         assert torch.equal(classifier.model(x), run.model()(x))
@@ -101,7 +101,7 @@ def test_it_can_be_evaluated_as_its_run_can(run, folder, tmp_path, dign_command)
     assert code == 2 and "leave out --weights" in err
     for words in (("evaluate", folder), ("export", f"hub:{folder}", "--out", tmp_path / "x.onnx")):
         code, _, err = dign_command(*words)
-        assert code == 2 and "is a hub folder, where a run folder is wanted" in err and err.count("\n") == 1
+        assert code == 2 and "is a hub folder, but a run folder is expected" in err and err.count("\n") == 1
 
 
 def test_a_license_is_named_only_if_it_is_given(run, folder, tmp_path):
@@ -147,7 +147,7 @@ def test_pickled_weights_are_never_opened(folder, tmp_path):
     shutil.copy(folder / "config.json", tmp_path)
     torch.save({}, tmp_path / "pytorch_model.bin")
     with pytest.raises(UserError, match=r"There is no file .*model\.safetensors"):
-        open_classifier(tmp_path)
+        load_model(tmp_path)
 
 
 def test_nothing_is_uploaded_unless_asked_for(run, tmp_path, monkeypatch):

@@ -24,14 +24,14 @@ from dign.cli.options import parse_words
 from dign.data import from_arrays
 from dign.evaluation.conditions import choose_corruptions, parse_severities
 from dign.grid.plan import read_plan
-from dign.grid.state import state_of
+from dign.grid.state import read_state
 from dign.grid.storage import LocalStore
 from dign.methods.factory import assign_options, make_method
 from dign.models import build
 from dign.publish.model_card import read_results
 from dign.report.make import report_text, study_of
 from dign.runs.checkpoints import load_weights, save_weights
-from dign.runs.classifier import open_classifier
+from dign.runs.classifier import load_model
 from dign.runs.config import RunConfig, read_toml
 from dign.runs.folder import load_run
 from dign.training.logger import _drop_records_from
@@ -162,7 +162,7 @@ def make_hub(folder: Path) -> None:
 
 
 def read_hub(folder: Path) -> None:
-    classifier = open_classifier(folder)
+    classifier = load_model(folder)
     assert all(isinstance(name, str) for name in classifier.classes)
 
 
@@ -224,7 +224,7 @@ def make_grid_folder(folder: Path) -> None:
 
 def read_grid_folder(folder: Path) -> None:
     plan = read_plan(folder / "grid.toml")
-    state_of(LocalStore(folder), plan.runs[0])
+    read_state(LocalStore(folder), plan.runs[0])
 
 
 def read_severities(folder: Path) -> None:

@@ -172,7 +172,7 @@ def test_toml_of_absurd_size_is_refused_before_it_is_read(tmp_path):
 
 def test_a_file_that_never_ends_is_not_read(run, tmp_path, dign_command):
     (tmp_path / "run.toml").symlink_to("/dev/zero")
-    with pytest.raises(UserError, match=r"run.toml is no configuration file: it is not a file"):
+    with pytest.raises(UserError, match=r"run.toml is not a configuration file: it is not a file"):
         read_toml(tmp_path / "run.toml")
     (run / "model.safetensors").unlink()
     for name in ("metrics.jsonl", "run.json"):
@@ -186,7 +186,7 @@ def test_numbers_of_absurd_length_are_refused(tmp_path):
     with pytest.raises(ValueError):
         parse_json("9" * 100_000)
     (tmp_path / "run.toml").write_text("lr = 0x" + "f" * 10_000)
-    with pytest.raises(UserError, match="number of absurd length"):
+    with pytest.raises(UserError, match="a number in it has more than 64 bits"):
         read_toml(tmp_path / "run.toml")
     with pytest.raises(UserError, match="lr must be a number"):
         RunConfig(data="digits", lr=10**400)
@@ -202,7 +202,7 @@ def test_halves_of_characters_are_refused(run):
     """They could not be printed, nor written into any other file."""
     info = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps({**info, "classes": ["\ud800", *info["classes"][1:]]}))
-    with pytest.raises(UserError, match="classes: missing or not"):
+    with pytest.raises(UserError, match="classes: missing or invalid"):
         load_run(run)
     (run / "run.json").write_bytes(b'{"a": "\xed\xa0\x80"}')
     with pytest.raises(UserError, match=r"run.json cannot be used"):

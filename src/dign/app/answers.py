@@ -20,7 +20,7 @@ from dign.report.analysis.quantities import corruption_title
 from dign.report.analysis.study import METHOD_ORDER
 from dign.report.load import Run as Measured
 from dign.report.load import load_run as load_measured
-from dign.runs.classifier import Classifier, open_classifier
+from dign.runs.classifier import Classifier, load_model
 from dign.runs.folder import load_run
 from dign.runs.predict import read_images
 
@@ -59,7 +59,7 @@ class Examples:
 def open_players(places: Sequence[str | Path], device: str = "auto") -> list[Player]:
     """The models in these finished run folders or hub folders."""
     target = pick_device(device)
-    classifiers = [open_classifier(place) for place in places]
+    classifiers = [load_model(place) for place in places]
     slots = _slots([classifier.method.title for classifier in classifiers])
     short = [classifier.name for classifier in classifiers]
     players = []

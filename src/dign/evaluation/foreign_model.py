@@ -18,7 +18,7 @@ from dign.evaluation.result_info import RunInfo
 from dign.evaluation.subjects import Subject
 from dign.models import count_parameters
 from dign.runs.checkpoints import load_weights
-from dign.runs.classifier import open_classifier
+from dign.runs.classifier import load_model
 from dign.runs.hub_config import HUB_PREFIX, hub_folder, read_hub_config
 
 
@@ -83,7 +83,7 @@ def foreign_subject(entry: str, weights: str | Path | None, data: DataSet, label
 
 def _hub_subject(entry: str, data: DataSet, label: str | None) -> Subject:
     """A hub folder's model, which predicts as the method that it was trained with."""
-    classifier = open_classifier(entry)
+    classifier = load_model(entry)
     if classifier.classes != list(data.classes):
         raise UserError(
             f"{entry} knows the classes {join_names(classifier.classes)}, but {data.name} has "
