@@ -39,7 +39,7 @@ def test_without_a_terminal_events_are_plain_lines(plan, tmp_path, capsys):
         view.on_tick()
     assert capsys.readouterr().err.splitlines() == [
         f"{names[0]}: starts",
-        f"{names[2]}: goes on",
+        f"{names[2]}: resumed",
         f"{names[2]}: another process works on it; waiting",
         f"[2/4] {names[0]}: clean 90.0 %, mCA-N 60.0 %, ECE-N 5.0 % (61 s)",
         f"[3/4] {names[1]}: failed: There is [no] disk. (1 s)",
@@ -74,7 +74,7 @@ def test_the_plan_counts_what_is_left(plan):
     states = {**new(plan), names[0]: State(Stage.DONE), names[1]: State(Stage.BEGUN)}
     console = Console(width=100, record=True, file=io.StringIO())
     console.print(plan_table(plan, states, {}, None))
-    assert "0, 1, 2, 3" in (text := console.export_text()) and "2 to run, 1 to go on, 1 done" in text
+    assert "0, 1, 2, 3" in (text := console.export_text()) and "2 to run, 1 to resume, 1 done" in text
     assert plan_summary(plan, states, {names[1]: 0.5}, None, 2, 1) == (
         "4 runs, 1 done. Left: 3 runs, 10.0 Standard-equivalents; 2 at once with 1 thread each."
     )

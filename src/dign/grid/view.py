@@ -1,4 +1,4 @@
-"""What a person sees of a grid: the plan, a live table while it runs, plain lines where there is no terminal."""
+"""What a user sees of a grid: the plan, a live table while it runs, plain lines where there is no terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dign.grid.state import Stage, State
 from dign.grid.storage import LocalStore, Store
 from dign.training.cost import describe_duration, standard_equivalents, work_curve
 
-STAGES = {Stage.NEW: "to run", Stage.BEGUN: "to go on", Stage.TRAINED: "to evaluate", Stage.DONE: "done"}
+STAGES = {Stage.NEW: "to run", Stage.BEGUN: "to resume", Stage.TRAINED: "to evaluate", Stage.DONE: "done"}
 REDRAW = {True: 0.5, False: 10.0}
 """Seconds between two drawings of the live table: of runs in a local folder, and of runs under a URL."""
 SHOWN_ENDS = 8
@@ -132,7 +132,7 @@ class RunningView:
     def on_start(self, name: str) -> None:
         self.begun[name] = time.time()
         if name not in self.elsewhere:
-            self._say(f"{name}: {'goes on' if name in self.resumed else 'starts'}")
+            self._say(f"{name}: {'resumed' if name in self.resumed else 'starts'}")
 
     def on_busy(self, name: str) -> None:
         self.begun.pop(name, None)

@@ -60,7 +60,7 @@ def extreme_eigenvalues(
 
     The Krylov basis starts at random; H is a tridiagonal matrix T in it, with diagonal `alphas` and off-diagonal
     `betas`. For a network of ReLUs H has rank below the number of classes, and the iteration is exact after that
-    many steps: an image whose basis is complete goes on with zero vectors.
+    many steps: an image whose basis is complete continues with zero vectors.
     """
     check_at_least(1, iterations=iterations)
     generator = generator or make_generator(0, "lanczos", device=h.like.device)
@@ -96,7 +96,7 @@ def _orthogonal(v: Tensor, basis: Tensor) -> Tensor:
 def _ritz(alphas: Tensor, betas: Tensor) -> Extremes:
     """The extreme eigenvalues of T (N,k,k) and their residuals |beta_k| * |last component of the eigenvector|."""
     steps = alphas.shape[1]
-    # After a basis is complete T goes on with zeros; the first Rayleigh quotient in their place lies inside the
+    # After a basis is complete T continues with zeros; the first Rayleigh quotient in their place lies inside the
     # spectrum, so it never hides an extreme eigenvalue (a zero would, where all of them are negative).
     ended = torch.cat([torch.zeros_like(betas[:, :1], dtype=torch.bool), (betas == 0).cumsum(1)[:, :-1] > 0], 1)
     diagonal = torch.where(ended, alphas[:, :1], alphas).double()
