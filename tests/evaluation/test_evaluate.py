@@ -18,7 +18,7 @@ from dign.evaluation.evaluate import evaluate
 from dign.evaluation.results import Results
 from dign.methods import RSE, Standard
 from dign.metrics import Calibration, apply_temperature, calibration
-from dign.runs.classifier import open_classifier
+from dign.runs.classifier import load_model
 
 FOG = Conditions(corruptions=("fog",), severities=(2,))
 
@@ -174,7 +174,7 @@ def test_certain_predictions_by_hand(split, noise):
 
 
 def test_a_classifier_predicts_as_its_method_does(run, noise):
-    classifier = open_classifier(run.path)
+    classifier = load_model(run.path)
     results = evaluate(classifier, run.data(), noise)
     assert (results.run.method, results.run.title) == ("rse", "RSE")
     assert results.clean == evaluate(partial(run.method().predict, run.model()), run.data().test, noise).clean
