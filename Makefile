@@ -1,13 +1,24 @@
 PYTHON ?= python3
-VENV := .venv
+# Everything that is written lies in these three folders: a read-only checkout works with all of them elsewhere
+# (make test VENV=/elsewhere/venv, make docs VENV=/elsewhere/venv BUILD=/elsewhere/build).
+VENV ?= .venv
+BUILD ?= build
+RUNS ?= runs
 BIN := $(VENV)/bin
-RUN := runs/demo
-CIFAR10 := runs/allout
+CACHE := $(abspath $(VENV))/cache
+DEMO := $(RUNS)/demo
+CIFAR10 := $(RUNS)/allout
 
-.PHONY: demo cifar10 test lint docs clean
+.PHONY: install demo cifar10 test test-fast lint docs clean
 
-# Bytecode is kept from its first use on: else each of the many processes that the tests start would compile torch anew.
+# Bytecode is kept from its first use on: otherwise each of the many processes that the tests start would compile torch again.
 unexport PYTHONDONTWRITEBYTECODE
+export HYPOTHESIS_STORAGE_DIRECTORY := $(CACHE)/hypothesis
+export MYPY_CACHE_DIR := $(CACHE)/mypy
+export RUFF_CACHE_DIR := $(CACHE)/ruff
+PYTEST := $(BIN)/python -m pytest -o cache_dir="$(CACHE)/pytest" --dist worksteal
+
+install: $(VENV)/installed
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -16,12 +27,12 @@ $(VENV)/installed: pyproject.toml constraints.txt
 
 ## Train four methods on the embedded digits, evaluate them under noise, and write runs/demo/report.html.
 demo: $(VENV)/installed
-	rm -rf $(RUN)
-	$(BIN)/dign grid experiments/demo.toml --out $(RUN) --no-measure
-	$(BIN)/dign report $(RUN) --out $(RUN)/report.html
-	@echo "Open $(RUN)/report.html in a browser."
+	rm -rf $(DEMO)
+	$(BIN)/dign grid experiments/demo.toml --out $(DEMO) --no-measure
+	$(BIN)/dign report $(DEMO) --out $(DEMO)/report.html
+	@echo "Open $(DEMO)/report.html in a browser."
 
-## Train the best CIFAR-10 model that two and a half hours of two CPU cores give, and measure it; goes on after a stop.
+## Train the best CIFAR-10 model that two and a half hours of two CPU cores give, and measure it; resumes after a stop.
 cifar10: $(VENV)/installed
 	$(BIN)/dign data fetch cifar10
 	if test -e $(CIFAR10)/config.toml; then $(BIN)/dign train --resume $(CIFAR10); \
@@ -32,18 +43,23 @@ cifar10: $(VENV)/installed
 
 ## The whole test suite.
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -n 3 --dist worksteal  # one more than cores: tests wait for processes that they start
+	$(PYTEST) -n 3  # one more than cores: tests wait for processes that they start
 
+## The tests to run while editing: everything that is not marked slow, in under a minute on two cores.
+test-fast: $(VENV)/installed
+	$(PYTEST) -n 2 -m "not slow"
+
+## Style, layers and types.
 lint: $(VENV)/installed
-	$(BIN)/ruff check src tests examples benchmarks
-	$(BIN)/ruff format --check src tests examples benchmarks
-	$(BIN)/lint-imports
+	$(BIN)/ruff check src tests examples benchmarks docs/conf.py
+	$(BIN)/ruff format --check src tests examples benchmarks docs/conf.py
+	$(BIN)/lint-imports --cache-dir "$(CACHE)/import_linter"
 	$(BIN)/mypy
 
 ## The site, from docs/ into build/docs; a broken link or a docstring that cannot be read is an error.
 docs: $(VENV)/installed
-	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
-	@echo "Open build/docs/index.html in a browser."
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs $(BUILD)/docs
+	@echo "Open $(BUILD)/docs/index.html in a browser."
 
 clean:
-	rm -rf $(VENV) runs build dist
+	rm -rf $(VENV) $(RUNS) $(BUILD) dist

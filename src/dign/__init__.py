@@ -1,36 +1,117 @@
-"""dign: image classifiers that keep their accuracy, and know when they are unsure, under unseen corruptions.
+"""Train image classifiers that stay accurate and calibrated under noise and other corruptions.
+
+Everything a program needs is here: methods, corruptions, evaluation, metrics, data, trained models, runs and reports.
 
 >>> import dign
->>> dign.methods.DiGN(sigma_max=0.1).samples
+>>> dign.DiGN(sigma_max=0.1).samples
 3
 
-The modules in `__all__` are loaded when they are first asked for: `import dign` alone is instant.
+A name is loaded when it is first used: `import dign` alone is instant and does not load torch.
 """
 
 from importlib import import_module
-from types import ModuleType
+from typing import TYPE_CHECKING
 
 from dign.core.version import __version__ as __version__
 
+if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_public_api.py holds it equal to _PUBLIC
+    from dign import (
+        augment,
+        corruptions,
+        data,
+        evaluation,
+        landscape,
+        methods,
+        metrics,
+        models,
+        publish,
+        report,
+        runs,
+        training,
+    )
+    from dign.core.errors import UserError
+    from dign.corruptions.engine import corrupt
+    from dign.data.loading import load as load_data
+    from dign.data.sources.arrays import from_arrays
+    from dign.evaluation.evaluate import Conditions, evaluate
+    from dign.methods.at import AT
+    from dign.methods.augmax import AugMax
+    from dign.methods.augmix import AugMix
+    from dign.methods.base import Method
+    from dign.methods.deepaugment import DeepAugment
+    from dign.methods.dign import DiGN
+    from dign.methods.dign_without_cr import DiGNWithoutCR
+    from dign.methods.factory import make_method
+    from dign.methods.rse import RSE
+    from dign.methods.standard import Standard
+    from dign.methods.trades import TRADES
+    from dign.metrics.accuracy import mean_corruption_accuracy, noise_corruption_accuracy
+    from dign.metrics.calibration import Calibration, CalibrationScores
+    from dign.metrics.temperature import Temperature, fit_temperature, tempered
+    from dign.models.normalize import Normalize as Normalized
+    from dign.report.make import write_report as make_report
+    from dign.runs.classifier import Classifier
+    from dign.runs.classifier import open_classifier as load_model
+    from dign.runs.config import RunConfig
+    from dign.runs.predict import predict_files as predict
+    from dign.training.loop import resume, train
+
+_PUBLIC = {
+    "AT": "dign.methods.at",
+    "AugMax": "dign.methods.augmax",
+    "AugMix": "dign.methods.augmix",
+    "Calibration": "dign.metrics.calibration",
+    "CalibrationScores": "dign.metrics.calibration",
+    "Classifier": "dign.runs.classifier",
+    "Conditions": "dign.evaluation.evaluate",
+    "DeepAugment": "dign.methods.deepaugment",
+    "DiGN": "dign.methods.dign",
+    "DiGNWithoutCR": "dign.methods.dign_without_cr",
+    "Method": "dign.methods.base",
+    "Normalized": "dign.models.normalize:Normalize",
+    "RSE": "dign.methods.rse",
+    "RunConfig": "dign.runs.config",
+    "Standard": "dign.methods.standard",
+    "TRADES": "dign.methods.trades",
+    "Temperature": "dign.metrics.temperature",
+    "UserError": "dign.core.errors",
+    "corrupt": "dign.corruptions.engine",
+    "evaluate": "dign.evaluation.evaluate",
+    "fit_temperature": "dign.metrics.temperature",
+    "from_arrays": "dign.data.sources.arrays",
+    "load_data": "dign.data.loading:load",
+    "load_model": "dign.runs.classifier:open_classifier",
+    "make_method": "dign.methods.factory",
+    "make_report": "dign.report.make:write_report",
+    "mean_corruption_accuracy": "dign.metrics.accuracy",
+    "noise_corruption_accuracy": "dign.metrics.accuracy",
+    "predict": "dign.runs.predict:predict_files",
+    "resume": "dign.training.loop",
+    "tempered": "dign.metrics.temperature",
+    "train": "dign.training.loop",
+}
+"""Public name to the module that defines it (`module:name` where its name there is another)."""
+
 __all__ = [
-    "augment",
-    "corruptions",
-    "data",
-    "evaluation",
-    "landscape",
-    "methods",
-    "metrics",
-    "models",
-    "runs",
-    "training",
-]
+    "AT", "AugMax", "AugMix", "Calibration", "CalibrationScores", "Classifier", "Conditions", "DeepAugment", "DiGN",
+    "DiGNWithoutCR", "Method", "Normalized", "RSE", "RunConfig", "Standard", "TRADES", "Temperature", "UserError",
+    "corrupt", "evaluate", "fit_temperature", "from_arrays", "load_data", "load_model", "make_method", "make_report",
+    "mean_corruption_accuracy", "noise_corruption_accuracy", "predict", "resume", "tempered", "train",
+    "augment", "corruptions", "data", "evaluation", "landscape", "methods", "metrics", "models", "publish", "report",
+    "runs", "training", "__version__",
+]  # fmt: skip
 
+if not TYPE_CHECKING:  # else a type checker would accept any misspelled name
 
-def __getattr__(name: str) -> ModuleType:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(f"{__name__}.{name}")
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module 'dign' has no attribute {name!r}")
+        if name not in _PUBLIC:
+            return import_module(f"dign.{name}")
+        module, _, attribute = _PUBLIC[name].partition(":")
+        value = globals()[name] = getattr(import_module(module), attribute or name)
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({*globals(), *__all__})

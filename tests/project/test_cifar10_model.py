@@ -36,5 +36,7 @@ def test_its_card_is_made_of_the_results_file():
 def test_what_the_pages_say_of_it_was_measured():
     measured = [RESULTS.clean.accuracy, RESULTS.mca_n, RESULTS.mca, RESULTS.calibration.noise.ece]
     row = " | ".join(f"{value:.1f}" for value in measured)
-    for page in ("README.md", "results/allout-cifar10/README.md"):
+    clean, noisy = measured[:2]
+    assert f"({clean:.1f} % clean, {noisy:.1f} % under noise)" in (ROOT / "README.md").read_text(encoding="utf-8")
+    for page in ("docs/cifar10-model.md", "results/allout-cifar10/README.md"):
         assert row in re.sub(r"\*\*", "", (ROOT / page).read_text(encoding="utf-8")), page

@@ -1,9 +1,8 @@
-"""The package as people get it: what is in the wheel, what an import loads, and that nothing needs an extra."""
+"""The package as users get it: what is in the wheel, and that nothing needs an extra."""
 
 import re
 import subprocess
 import sys
-import time
 import tomllib
 import zipfile
 from pathlib import Path
@@ -14,7 +13,6 @@ import dign
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-CORE_MODULES = [f"dign.{name}" for name in dign.__all__] + ["dign.cli", "dign.grid", "dign.report.make"]
 
 
 def python(code: str) -> str:
@@ -60,33 +58,19 @@ def test_the_wheel_carries_version_command_license_and_only_the_core_as_requirem
     assert modules_of(plain) == modules_of(PROJECT["project"]["dependencies"])
 
 
-def test_the_core_imports_fast_and_loads_no_torch():
-    def seconds() -> float:
-        started = time.perf_counter()
-        python("import dign, sys; assert 'torch' not in sys.modules")
-        return time.perf_counter() - started
-
-    assert min(seconds() for _ in range(3)) < 1.5
-
-
-def test_the_public_modules_import_without_any_extra():
+def test_every_public_name_loads_without_any_extra():
     extras = PROJECT["project"]["optional-dependencies"]
     blocked = modules_of([line for lines in extras.values() for line in lines if not line.startswith("dign[")])
     blocked -= modules_of(PROJECT["project"]["dependencies"])  # of which an extra may want a newer version
     assert {"ray", "scipy", "sklearn"} <= blocked
     code = f"""
-import importlib, sys
+import sys
 sys.modules.update(dict.fromkeys({blocked!r}))  # None there: the import fails as if nothing were installed
-for name in {CORE_MODULES!r}:
-    importlib.import_module(name)
+import dign, dign.cli, dign.grid
+for name in dign.__all__:
+    getattr(dign, name)
 """
     python(code)
-
-
-def test_the_modules_of_the_package_are_there_without_importing_them():
-    assert python("import dign; print(dign.corruptions.family_of('fog'), 'methods' in dir(dign))") == "weather True\n"
-    with pytest.raises(AttributeError, match="no attribute 'method'"):
-        _ = dign.method
 
 
 def test_every_core_dependency_and_extra_is_justified():
@@ -100,7 +84,7 @@ def test_the_citation_names_this_version():
     assert f"\nversion: {dign.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
-def test_every_extra_that_is_spoken_of_exists():
+def test_every_extra_that_is_mentioned_exists():
     pages = [path for folder in ("src", "docs", "examples") for path in (ROOT / folder).rglob("*.[pm][yd]")]
     named = {name for page in pages for name in re.findall(r"dign\[([a-z]+)\]", page.read_text(encoding="utf-8"))}
     assert "timm" in named and named <= set(PROJECT["project"]["optional-dependencies"])

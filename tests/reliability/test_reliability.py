@@ -52,7 +52,7 @@ import sys; sys.path.insert(0, {str(TESTS)!r})
 from pathlib import Path
 import fuzz
 from types import SimpleNamespace
-fuzz.LIMIT = 0.2
+fuzz.LIMIT = 1.0
 def make(folder): (folder / "a.json").write_text("[1, 2]")
 def broken(kind):
     calls = []
