@@ -1,10 +1,10 @@
 """DiGN, or any other method, in the Trainer of Hugging Face's transformers: `compute_loss` is all that changes.
 
     pip install 'dign[transformers]'
-    python examples/huggingface_trainer.py     a small ResNet on the digits, some seconds
+    python examples/huggingface_trainer.py     a small ResNet on the digits, a few seconds
 
-Images go to the model in [0,1], because noise is measured there: `Normalize` in front of the network does what an
-image processor would have done before (leave out its `do_normalize`).
+Images go to the model in [0,1], because noise is measured there: `dign.Normalized` around the network does what an
+image processor would have done before (switch off its `do_normalize`).
 """
 
 import tempfile
@@ -12,48 +12,31 @@ import tempfile
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils.data import Dataset, Subset
+from torch.utils.data import Dataset
 from transformers import ResNetConfig, ResNetForImageClassification, Trainer, TrainingArguments
 
-from dign.core.pixels import to_float
-from dign.core.seeds import make_generator
-from dign.data import load
-from dign.methods import DiGN, Method
-from dign.models import Normalize
+import dign
 
 
 class MethodTrainer(Trainer):
     """A Trainer whose loss is that of a method of dign."""
 
-    def __init__(self, *args, method: Method, **kwargs) -> None:
+    def __init__(self, *args, method: dign.Method, **kwargs) -> None:
         super().__init__(*args, **kwargs)
         self.method = method
 
     def compute_loss(self, model: nn.Module, inputs: dict[str, Tensor], return_outputs: bool = False, **kwargs):
         images, labels = inputs["pixel_values"], inputs["labels"]
-        generator = make_generator(self.args.seed, "method", self.state.global_step, images.device)
+        generator = torch.Generator(images.device).manual_seed(self.state.global_step)
         outcome = self.method(model, images, labels, generator=generator)
         return (outcome.loss, {"logits": outcome.logits}) if return_outputs else outcome.loss
 
 
-class Classifier(nn.Module):
-    """Normalization and a network of transformers, taking [0,1] images."""
+class Images(Dataset):
+    """A split of a data set under the names that transformers use."""
 
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.normalize, self.network = Normalize([0.3] * 3, [0.4] * 3), network
-
-    def forward(self, pixel_values: Tensor, labels: Tensor | None = None):
-        return self.network(pixel_values=self.normalize(pixel_values))
-
-
-class Digits(Dataset):
-    """Images (3,8,8) in [0,1] under the names that transformers use."""
-
-    def __init__(self) -> None:
-        data = load("digits", size=8, validation=0)
-        self.images = to_float(torch.cat((data.train.images, data.test.images)))
-        self.labels = torch.cat((data.train.labels, data.test.labels))
+    def __init__(self, split: dign.data.Split) -> None:
+        self.images, self.labels = split.images / 255, split.labels
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -68,19 +51,20 @@ def main(epochs: int = 4) -> float:
         embedding_size=16, hidden_sizes=[16, 32], depths=[1, 1], layer_type="basic", num_labels=10,
         downsample_in_first_stage=False,
     )  # fmt: skip
-    data, order = Digits(), torch.randperm(1797).tolist()
+    network = ResNetForImageClassification(config)
+    data = dign.load_data("digits", size=8)
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
             folder, num_train_epochs=epochs, per_device_train_batch_size=50, per_device_eval_batch_size=397,
             learning_rate=3e-3, report_to=[], save_strategy="no", disable_tqdm=True, use_cpu=True,
-            label_names=["labels"],
+            label_names=["labels"], remove_unused_columns=False,
         )  # fmt: skip
         trainer = MethodTrainer(
-            model=Classifier(ResNetForImageClassification(config)),
+            model=dign.Normalized(network, mean=[0.3] * 3, std=[0.4] * 3),
             args=arguments,
-            method=DiGN(sigma_max=0.4, weight=1.0),
-            train_dataset=Subset(data, order[:1400]),
-            eval_dataset=Subset(data, order[1400:]),
+            method=dign.DiGN(sigma_max=0.4, weight=1.0),
+            train_dataset=Images(data.train),
+            eval_dataset=Images(data.test),
             compute_metrics=lambda outcome: {"accuracy": 100 * np.mean(outcome[0].argmax(1) == outcome[1])},
         )
         trainer.train()

@@ -1,7 +1,7 @@
 """DiGN, or any other method, in a LightningModule.
 
     pip install 'dign[lightning]'
-    python examples/lightning_module.py     a small net on the digits, a few seconds
+    python examples/lightning_module.py     a small network on the digits, a few seconds
 
 Lightning keeps its loop, its loggers and its devices; the method takes the place of the loss.
 """
@@ -11,22 +11,19 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from dign.core.pixels import to_float
-from dign.core.seeds import make_generator
-from dign.data import load
-from dign.methods import DiGN, Method
+import dign
 
 
 class Classifier(lightning.LightningModule):
     """A model trained by a method of dign."""
 
-    def __init__(self, model: nn.Module, method: Method, seed: int = 0) -> None:
+    def __init__(self, model: nn.Module, method: dign.Method) -> None:
         super().__init__()
-        self.model, self.method, self.seed = model, method, seed
+        self.model, self.method = model, method
 
     def training_step(self, batch: tuple[Tensor, Tensor], number: int) -> Tensor:
-        # Seeded from the step: a resumed run goes on as the undisturbed one.
-        generator = make_generator(self.seed, "method", self.global_step, self.device)
+        # Seeded from the step: a resumed run draws the noise that the undisturbed one would have drawn.
+        generator = torch.Generator(self.device).manual_seed(self.global_step)
         outcome = self.method(self.model, *batch, generator=generator)
         self.log_dict({f"train/{name}": value for name, value in outcome.terms.items()})
         return outcome.loss
@@ -42,8 +39,8 @@ class Classifier(lightning.LightningModule):
 
 def main(epochs: int = 5) -> float:
     lightning.seed_everything(0, verbose=False)
-    data = load("digits", size=8, validation=0)
-    train, test = (TensorDataset(to_float(split.images), split.labels) for split in (data.train, data.test))
+    data = dign.load_data("digits", size=8)
+    train, test = (TensorDataset(split.images / 255, split.labels) for split in (data.train, data.test))
     model = nn.Sequential(
         nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(32, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU(), nn.Flatten(), nn.Linear(64 * 16, 10),
@@ -53,7 +50,7 @@ def main(epochs: int = 5) -> float:
         enable_model_summary=False,
     )  # fmt: skip
     trainer.fit(
-        Classifier(model, DiGN(sigma_max=0.4, weight=1.0)),
+        Classifier(model, dign.DiGN(sigma_max=0.4, weight=1.0)),
         DataLoader(train, batch_size=70, shuffle=True),
         DataLoader(test, batch_size=len(test)),
     )

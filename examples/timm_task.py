@@ -3,9 +3,9 @@
     pip install 'dign[timm]'                   timm needs torchvision
     python examples/timm_task.py               a small network of timm's on the digits, about a minute
 
-timm's own `train.py` builds its tasks itself; this loop does with one what that script does. Images go to the model in
-[0,1], because noise is measured there: `Normalize` in front of the network takes over from timm's loader (which is
-told so with `mean=(0, 0, 0)`, `std=(1, 1, 1)`).
+timm's own `train.py` builds its tasks itself; this loop uses one as that script does. Images go to the model in [0,1],
+because noise is measured there: `dign.Normalized` around the network takes over from timm's loader (give the loader
+`mean=(0, 0, 0)`, `std=(1, 1, 1)`).
 """
 
 import timm
@@ -14,16 +14,13 @@ from timm.optim import create_optimizer_v2
 from timm.task import TrainingTask
 from torch import Tensor, nn
 
-from dign.core.pixels import to_float
-from dign.data import load
-from dign.methods import DiGN, Method
-from dign.models import Normalize
+import dign
 
 
 class MethodTask(TrainingTask):
     """A training task whose loss is that of a method of dign."""
 
-    def __init__(self, model: nn.Module, method: Method, **kwargs) -> None:
+    def __init__(self, model: nn.Module, method: dign.Method, **kwargs) -> None:
         super().__init__(**kwargs)
         self.trainable_module, self.method = model, method
 
@@ -34,29 +31,22 @@ class MethodTask(TrainingTask):
 
 def main(epochs: int = 4) -> float:
     torch.manual_seed(0)
-    data = load("digits", size=8, validation=0)
-    images = to_float(torch.cat((data.train.images, data.test.images)))
-    images = nn.functional.interpolate(images, scale_factor=4)  # timm's networks halve the sides five times
-    labels = torch.cat((data.train.labels, data.test.labels))
-    order = torch.randperm(len(labels))
-    train, test = order[:1400], order[1400:]
+    data = dign.load_data("digits", size=32)  # timm's networks halve the sides five times
+    images, labels = data.train.images / 255, data.train.labels
 
-    network = timm.create_model("resnet10t", num_classes=10)
-    model = nn.Sequential(Normalize([0.3] * 3, [0.4] * 3), network)
-    task = MethodTask(model, DiGN(sigma_max=0.4, weight=1.0))
+    model = dign.Normalized(timm.create_model("resnet10t", num_classes=10), mean=[0.3] * 3, std=[0.4] * 3)
+    task = MethodTask(model, dign.DiGN(sigma_max=0.4, weight=1.0))
     optimizer = create_optimizer_v2(model, opt="adamw", lr=2e-3)
 
     for _ in range(epochs):
-        for chosen in train[torch.randperm(len(train))].split(70):
+        for chosen in torch.randperm(len(images)).split(70):
             result = task(images[chosen], labels[chosen])
             optimizer.zero_grad()
             result["loss"].backward()
             optimizer.step()
         print(f"cross-entropy {result['cross_entropy']:.3f}, consistency {result['consistency']:.3f}")
 
-    model.eval()
-    with torch.no_grad():
-        accuracy = 100 * (model(images[test]).argmax(1) == labels[test]).float().mean().item()
+    accuracy = dign.evaluate(model, data, dign.Conditions(corruptions=[])).clean.accuracy
     print(f"test accuracy {accuracy:.1f} %")
     return accuracy
 
