@@ -90,7 +90,7 @@ _PUBLIC = {
     "tempered": "dign.metrics.temperature",
     "train": "dign.training.loop",
 }
-"""Public name to the module that defines it (`module:name` where its name there is another)."""
+"""Public name to the module that defines it; `module:name` where its name there is another, `module:` for a module."""
 
 __all__ = [
     "AT", "AugMax", "AugMix", "Calibration", "CalibrationScores", "Classifier", "Conditions", "DeepAugment", "DiGN",
@@ -108,8 +108,9 @@ if not TYPE_CHECKING:  # else a type checker would accept any misspelled name
             raise AttributeError(f"module 'dign' has no attribute {name!r}")
         if name not in _PUBLIC:
             return import_module(f"dign.{name}")
-        module, _, attribute = _PUBLIC[name].partition(":")
-        value = globals()[name] = getattr(import_module(module), attribute or name)
+        place, colon, attribute = _PUBLIC[name].partition(":")
+        module = import_module(place)
+        value = globals()[name] = module if colon and not attribute else getattr(module, attribute or name)
         return value
 
 

@@ -57,7 +57,7 @@ def test_type_checkers_read_the_same_list():
     assert [name for name, (module, _) in typed.items() if module == "dign"] == PACKAGES
     loaded = {}
     for name, place in dign._PUBLIC.items():
-        module, _, attribute = place.partition(":")
+        module, _, attribute = place.removesuffix(f".{name}:").partition(":")
         loaded[name] = (module, attribute or name)
     assert {name: where for name, where in typed.items() if where[0] != "dign"} == loaded
 
