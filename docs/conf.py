@@ -20,10 +20,14 @@ html_copy_source = False
 
 highlight_language = "none"  # a block that names no language has none
 default_role = "code"  # docstrings write code in single backticks
-autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": True}
+autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_inherit_docstrings = False
+autodoc_preserve_defaults = True
+autodoc_typehints = "description"  # beside each parameter, not in the signature
+autodoc_typehints_description_target = "documented"
 autodoc_typehints_format = "short"
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True
 python_use_unqualified_type_names = True
 toc_object_entries_show_parents = "hide"
 

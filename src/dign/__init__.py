@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
     from dign.methods.standard import Standard
     from dign.methods.trades import TRADES
     from dign.metrics.accuracy import mean_corruption_accuracy, noise_corruption_accuracy
-    from dign.metrics.calibration import Calibration, CalibrationScores
+    from dign.metrics.calibration import Calibration
     from dign.metrics.temperature import Temperature, fit_temperature, tempered
     from dign.models.normalize import Normalize as Normalized
     from dign.report.make import write_report as make_report
@@ -61,7 +61,6 @@ _PUBLIC = {
     "AugMax": "dign.methods.augmax",
     "AugMix": "dign.methods.augmix",
     "Calibration": "dign.metrics.calibration",
-    "CalibrationScores": "dign.metrics.calibration",
     "Classifier": "dign.runs.classifier",
     "Conditions": "dign.evaluation.evaluate",
     "DeepAugment": "dign.methods.deepaugment",
@@ -93,7 +92,7 @@ _PUBLIC = {
 """Public name to the module that defines it; `module:name` where its name there is another, `module:` for a module."""
 
 __all__ = [
-    "AT", "AugMax", "AugMix", "Calibration", "CalibrationScores", "Classifier", "Conditions", "DeepAugment", "DiGN",
+    "AT", "AugMax", "AugMix", "Calibration", "Classifier", "Conditions", "DeepAugment", "DiGN",
     "DiGNWithoutCR", "Method", "Normalized", "RSE", "RunConfig", "Standard", "TRADES", "Temperature", "UserError",
     "corrupt", "evaluate", "fit_temperature", "from_arrays", "load_data", "load_model", "make_method", "make_report",
     "mean_corruption_accuracy", "noise_corruption_accuracy", "predict", "resume", "tempered", "train",
