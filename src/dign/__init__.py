@@ -49,7 +49,8 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
     from dign.metrics.calibration import Calibration
     from dign.metrics.temperature import Temperature, fit_temperature, tempered
     from dign.models.normalize import Normalize as Normalized
-    from dign.report.make import write_report as make_report
+    from dign.report import plot
+    from dign.report.make import make_report
     from dign.runs.classifier import Classifier
     from dign.runs.classifier import open_classifier as load_model
     from dign.runs.config import RunConfig
@@ -81,9 +82,10 @@ _PUBLIC = {
     "load_data": "dign.data.loading:load",
     "load_model": "dign.runs.classifier:open_classifier",
     "make_method": "dign.methods.factory",
-    "make_report": "dign.report.make:write_report",
+    "make_report": "dign.report.make",
     "mean_corruption_accuracy": "dign.metrics.accuracy",
     "noise_corruption_accuracy": "dign.metrics.accuracy",
+    "plot": "dign.report.plot:",
     "predict": "dign.runs.predict:predict_files",
     "resume": "dign.training.loop",
     "tempered": "dign.metrics.temperature",
@@ -95,7 +97,7 @@ __all__ = [
     "AT", "AugMax", "AugMix", "Calibration", "Classifier", "Conditions", "DeepAugment", "DiGN",
     "DiGNWithoutCR", "Method", "Normalized", "RSE", "RunConfig", "Standard", "TRADES", "Temperature", "UserError",
     "corrupt", "evaluate", "fit_temperature", "from_arrays", "load_data", "load_model", "make_method", "make_report",
-    "mean_corruption_accuracy", "noise_corruption_accuracy", "predict", "resume", "tempered", "train",
+    "mean_corruption_accuracy", "noise_corruption_accuracy", "plot", "predict", "resume", "tempered", "train",
     "augment", "corruptions", "data", "evaluation", "landscape", "methods", "metrics", "models", "publish", "report",
     "runs", "training", "__version__",
 ]  # fmt: skip
