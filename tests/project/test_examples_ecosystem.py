@@ -17,6 +17,7 @@ def need(*modules, extra):
             pytest.skip(f"needs the extra dign[{extra}]: {error}")
 
 
+@pytest.mark.slow
 def test_the_trainer_of_hugging_face():
     need("accelerate", "transformers", extra="transformers")
     assert runpy.run_path(str(EXAMPLES / "huggingface_trainer.py"))["main"](epochs=2) > 85

@@ -58,6 +58,7 @@ def test_the_wheel_carries_version_command_license_and_only_the_core_as_requirem
     assert modules_of(plain) == modules_of(PROJECT["project"]["dependencies"])
 
 
+@pytest.mark.slow
 def test_every_public_name_loads_without_any_extra():
     extras = PROJECT["project"]["optional-dependencies"]
     blocked = modules_of([line for lines in extras.values() for line in lines if not line.startswith("dign[")])

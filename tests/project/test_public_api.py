@@ -99,6 +99,7 @@ def test_what_a_page_names_exists(page):
                 found = getattr(found, part)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "api").glob("*.rst")), ids=lambda page: page.stem)
 def test_the_examples_of_the_reference_run(page):
     failed, tried = doctest.testfile(str(page), module_relative=False, encoding="utf-8")

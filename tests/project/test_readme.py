@@ -42,6 +42,7 @@ def test_it_is_short():
     assert len((ROOT / README).read_text(encoding="utf-8").splitlines()) <= 120
 
 
+@pytest.mark.slow
 def test_the_loop_and_its_evaluation_run_as_written(capsys):
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 4))
     before = model[1].weight.clone()
@@ -63,6 +64,7 @@ def test_the_code_of_the_other_pages_runs_as_written(page, monkeypatch, capsys):
         exec(block, {})
 
 
+@pytest.mark.slow
 def test_the_commands_run_as_written_only_smaller(tmp_path, monkeypatch):
     """In order, with options appended that make them small; CIFAR-10 is stood in for by the digits."""
     monkeypatch.chdir(tmp_path)

@@ -8,6 +8,8 @@ import pytest
 
 from dign.cli import main
 
+pytestmark = pytest.mark.slow
+
 TUTORIALS = Path(__file__).parents[2] / "docs" / "tutorials"
 
 

@@ -16,6 +16,7 @@ def run_script(name, *words):
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="adopts orphans and reads /proc as Linux has them")
 def test_killed_processes_leave_what_undisturbed_ones_do(tmp_path):
     run_script("crash.py", "--kills", "6", "--seed", "1", "--out", tmp_path / "outcome.json")
@@ -23,10 +24,12 @@ def test_killed_processes_leave_what_undisturbed_ones_do(tmp_path):
     assert outcome["faults"] == [] and outcome["kills"] >= 6
 
 
+@pytest.mark.slow
 def test_mutated_files_are_valid_or_refused_in_one_sentence():
     assert ", 0 faults" in run_script("fuzz.py", "--inputs", "500", "--seed", "1")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc as Linux has it")
 def test_rounds_of_training_and_evaluating_leak_nothing(tmp_path):
     import soak
@@ -45,6 +48,7 @@ def test_the_verdict_of_a_soak_names_what_grew():
     assert soak.verdict(leaking)["leaks"] == ["memory_kb", "open_files"]
 
 
+@pytest.mark.slow
 def test_the_fuzzer_sees_what_it_should(tmp_path):
     """A reader that raises, one that hangs and one that reads outside its folder are each named."""
     script = f"""
