@@ -1,3 +1,5 @@
+"""`python -m dign`: the command line."""
+
 from dign.cli import main
 
 main()
