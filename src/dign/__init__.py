@@ -48,7 +48,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
     from dign.metrics.accuracy import mean_corruption_accuracy, noise_corruption_accuracy
     from dign.metrics.calibration import Calibration
     from dign.metrics.temperature import Temperature, fit_temperature, tempered
-    from dign.models.normalize import Normalize as Normalized
+    from dign.models.normalize import Normalized
     from dign.report import plot
     from dign.report.make import make_report
     from dign.runs.classifier import Classifier
@@ -68,7 +68,7 @@ _PUBLIC = {
     "DiGN": "dign.methods.dign",
     "DiGNWithoutCR": "dign.methods.dign_without_cr",
     "Method": "dign.methods.base",
-    "Normalized": "dign.models.normalize:Normalize",
+    "Normalized": "dign.models.normalize",
     "RSE": "dign.methods.rse",
     "RunConfig": "dign.runs.config",
     "Standard": "dign.methods.standard",
