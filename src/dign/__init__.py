@@ -33,7 +33,9 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
     from dign.corruptions.engine import corrupt
     from dign.data.loading import load as load_data
     from dign.data.sources.arrays import from_arrays
-    from dign.evaluation.evaluate import Conditions, evaluate
+    from dign.evaluation.conditions import Conditions
+    from dign.evaluation.evaluate import evaluate
+    from dign.evaluation.results import Results
     from dign.methods.at import AT
     from dign.methods.augmax import AugMax
     from dign.methods.augmix import AugMix
@@ -45,9 +47,10 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
     from dign.methods.rse import RSE
     from dign.methods.standard import Standard
     from dign.methods.trades import TRADES
-    from dign.metrics.accuracy import mean_corruption_accuracy, noise_corruption_accuracy
-    from dign.metrics.calibration import Calibration
-    from dign.metrics.temperature import Temperature, fit_temperature, tempered
+    from dign.metrics.accuracy import Accuracy, accuracy
+    from dign.metrics.aggregation import mean_corruption_accuracy, noise_corruption_accuracy
+    from dign.metrics.calibration import Calibration, calibration
+    from dign.metrics.temperature import Temperature, apply_temperature, fit_temperature
     from dign.models.normalize import Normalized
     from dign.report import plot
     from dign.report.make import make_report
@@ -59,22 +62,27 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
 
 _PUBLIC = {
     "AT": "dign.methods.at",
+    "Accuracy": "dign.metrics.accuracy",
     "AugMax": "dign.methods.augmax",
     "AugMix": "dign.methods.augmix",
     "Calibration": "dign.metrics.calibration",
     "Classifier": "dign.runs.classifier",
-    "Conditions": "dign.evaluation.evaluate",
+    "Conditions": "dign.evaluation.conditions",
     "DeepAugment": "dign.methods.deepaugment",
     "DiGN": "dign.methods.dign",
     "DiGNWithoutCR": "dign.methods.dign_without_cr",
     "Method": "dign.methods.base",
     "Normalized": "dign.models.normalize",
     "RSE": "dign.methods.rse",
+    "Results": "dign.evaluation.results",
     "RunConfig": "dign.runs.config",
     "Standard": "dign.methods.standard",
     "TRADES": "dign.methods.trades",
     "Temperature": "dign.metrics.temperature",
     "UserError": "dign.core.errors",
+    "accuracy": "dign.metrics.accuracy",
+    "apply_temperature": "dign.metrics.temperature",
+    "calibration": "dign.metrics.calibration",
     "corrupt": "dign.corruptions.engine",
     "evaluate": "dign.evaluation.evaluate",
     "fit_temperature": "dign.metrics.temperature",
@@ -83,23 +91,23 @@ _PUBLIC = {
     "load_model": "dign.runs.classifier:open_classifier",
     "make_method": "dign.methods.factory",
     "make_report": "dign.report.make",
-    "mean_corruption_accuracy": "dign.metrics.accuracy",
-    "noise_corruption_accuracy": "dign.metrics.accuracy",
+    "mean_corruption_accuracy": "dign.metrics.aggregation",
+    "noise_corruption_accuracy": "dign.metrics.aggregation",
     "plot": "dign.report.plot:",
     "predict": "dign.runs.predict:predict_files",
     "resume": "dign.training.loop",
-    "tempered": "dign.metrics.temperature",
     "train": "dign.training.loop",
 }
 """Public name to the module that defines it; `module:name` where its name there is another, `module:` for a module."""
 
 __all__ = [
-    "AT", "AugMax", "AugMix", "Calibration", "Classifier", "Conditions", "DeepAugment", "DiGN",
-    "DiGNWithoutCR", "Method", "Normalized", "RSE", "RunConfig", "Standard", "TRADES", "Temperature", "UserError",
-    "corrupt", "evaluate", "fit_temperature", "from_arrays", "load_data", "load_model", "make_method", "make_report",
-    "mean_corruption_accuracy", "noise_corruption_accuracy", "plot", "predict", "resume", "tempered", "train",
-    "augment", "corruptions", "data", "evaluation", "landscape", "methods", "metrics", "models", "publish", "report",
-    "runs", "training", "__version__",
+    "AT", "Accuracy", "AugMax", "AugMix", "Calibration", "Classifier", "Conditions", "DeepAugment", "DiGN",
+    "DiGNWithoutCR", "Method", "Normalized", "RSE", "Results", "RunConfig", "Standard", "TRADES", "Temperature",
+    "UserError", "accuracy", "apply_temperature", "calibration", "corrupt", "evaluate", "fit_temperature",
+    "from_arrays", "load_data", "load_model", "make_method", "make_report", "mean_corruption_accuracy",
+    "noise_corruption_accuracy", "plot", "predict", "resume", "train", "augment", "corruptions", "data",
+    "evaluation", "landscape", "methods", "metrics", "models", "publish", "report", "runs", "training",
+    "__version__",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # else a type checker would accept any misspelled name
