@@ -42,6 +42,13 @@ class Results:
         corruptions: Scores by corruption and severity, as in `results.corruptions["fog"].severities[3].accuracy`.
         summary: Means over corruptions, and pooled calibration.
         temperature: The fitted temperature with the scores at it; None where none was fitted.
+
+    >>> import torch, dign
+    >>> model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 8 * 8, 10))
+    >>> conditions = dign.Conditions(corruptions=["shot_noise", "fog"], severities=[3])
+    >>> results = dign.evaluate(model, (torch.rand(20, 3, 8, 8), torch.arange(20) % 10), conditions)
+    >>> results.mca_n == results.corruptions["shot_noise"].severities[3].accuracy
+    True
     """
 
     run: RunInfo

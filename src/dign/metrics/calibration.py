@@ -42,7 +42,7 @@ class Calibration(Metric[CalibrationScores]):
 
     The confidence of a prediction is its largest probability. Bins are right-closed, (low, high], so a confidence of
     1.0 belongs to the last one. With acc_i and conf_i the accuracy and the mean confidence in bin i, Var_i the
-    variance of the confidence in it, and w_i the fraction of predictions in it (section IV of the paper):
+    variance of the confidence in it, and w_i the fraction of predictions in it (section IV of the paper)::
 
         RMSE = sqrt(sum_i w_i (acc_i - conf_i)^2)        ECE = sum_i w_i |acc_i - conf_i|
         OE = sum_i w_i conf_i max(conf_i - acc_i, 0)     SH = 1 / sqrt(sum_i w_i Var_i)
