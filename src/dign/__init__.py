@@ -54,10 +54,9 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
     from dign.models.normalize import Normalized
     from dign.report import plot
     from dign.report.make import make_report
-    from dign.runs.classifier import Classifier
-    from dign.runs.classifier import open_classifier as load_model
+    from dign.runs.classifier import Classifier, load_model
     from dign.runs.config import RunConfig
-    from dign.runs.predict import predict_files as predict
+    from dign.runs.predict import predict
     from dign.training.loop import resume, train
 
 _PUBLIC = {
@@ -88,13 +87,13 @@ _PUBLIC = {
     "fit_temperature": "dign.metrics.temperature",
     "from_arrays": "dign.data.sources.arrays",
     "load_data": "dign.data.loading:load",
-    "load_model": "dign.runs.classifier:open_classifier",
+    "load_model": "dign.runs.classifier",
     "make_method": "dign.methods.factory",
     "make_report": "dign.report.make",
     "mean_corruption_accuracy": "dign.metrics.aggregation",
     "noise_corruption_accuracy": "dign.metrics.aggregation",
     "plot": "dign.report.plot:",
-    "predict": "dign.runs.predict:predict_files",
+    "predict": "dign.runs.predict",
     "resume": "dign.training.loop",
     "train": "dign.training.loop",
 }

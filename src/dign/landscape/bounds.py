@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def loss_difference_bound(radius: float | Tensor, gradient_norm: Tensor, curvature: Tensor) -> Tensor:
-    """Theorem 1 without its o() term: |L(x+d) - L(x)| <= r ||g|| + r^2/2 lambda_max(H), r = ||d||, equation (11).
+    """Theorem 1 without its o() term, equation (11): `|L(x+d) - L(x)| <= r ||g|| + r^2/2 lambda_max(H)`, `r = ||d||`.
 
     `curvature` is lambda_max(H) where H is positive semidefinite, as the paper's proof assumes, else the spectral norm.
     """
@@ -42,7 +42,7 @@ def log_norm_tail_chernoff(u: Tensor, dimension: int, sigma: float) -> Tensor:
 
 
 def log_stability_bound(t: Tensor, dimension: int, sigma: float, gradient_norm: Tensor, curvature: Tensor) -> Tensor:
-    """Theorem 2: ln of the bound on P(|ln p(x)_y / p(x+d)_y| > t), d ~ N(0, sigma^2 I), for each image.
+    """Theorem 2: ln of the bound on `P(|ln p(x)_y / p(x+d)_y| > t)`, d ~ N(0, sigma^2 I), for each image.
 
     2^d exp(-t^2 / (8 d sigma^2 ||g||^2)) + 2^d exp(-t / (2 d sigma^2 lambda_max)): Lemma 1 at each of the two norms
     of `_critical_norms`. Shapes broadcast.

@@ -31,7 +31,7 @@ class Extremes:
 
     @property
     def spectral_norm(self) -> Tensor:
-        """max |lambda|: equal to `largest` where H is positive semidefinite, as in the paper."""
+        """`max |lambda|`: equal to `largest` where H is positive semidefinite, as in the paper."""
         return torch.maximum(self.largest, -self.smallest)
 
 

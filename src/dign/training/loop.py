@@ -129,6 +129,14 @@ def resume(
     Raises:
         UserError: `path` is not a run folder, or its training images have changed.
         Interrupted: As for `train`.
+
+    Example:
+        >>> import tempfile
+        >>> settings = {"data": "digits", "method": "standard", "epochs": 1, "size": 8, "batch_size": 256}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run = train(settings, f"{folder}/run", quiet=True)
+        ...     resume(f"{folder}/run", quiet=True).finished
+        True
     """
     run = load_run(path)
     if run.finished:
