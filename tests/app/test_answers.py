@@ -14,6 +14,8 @@ from dign.corruptions import corrupt
 from dign.metrics import Calibration
 from dign.runs.predict import predict_files, read_images
 
+pytestmark = pytest.mark.slow
+
 NO_EXAMPLES = Examples(torch.empty(0, 3, 1, 1, dtype=torch.uint8), [], "none")
 
 

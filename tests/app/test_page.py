@@ -18,6 +18,8 @@ from dign.app.answers import look, open_examples, open_players
 from dign.app.page import free_port
 from dign.core.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 HOSTILE = "<img src=x onerror=alert(1)>{{7*7}}${1+1}"
 

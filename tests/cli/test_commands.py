@@ -54,6 +54,7 @@ def test_names_for_help_match_the_registries():
     assert set(names.METHODS) == set(METHODS)
 
 
+@pytest.mark.slow
 def test_train_evaluate_and_report(dign_command, trained, tmp_path):
     assert "samples = 2" in (trained / "config.toml").read_text()
     code, _, err = dign_command("evaluate", trained, "--only", "noise", "--severity", "1,5", "--profile", "imagenet")

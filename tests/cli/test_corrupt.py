@@ -34,6 +34,7 @@ def test_folders_are_named_after_classes(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "c/contrast/2").iterdir()) == [str(digit) for digit in range(10)]
 
 
+@pytest.mark.slow
 def test_a_picture_becomes_a_sheet(tmp_path: Path) -> None:
     picture, sheet = tmp_path / "in.png", tmp_path / "out.png"
     gradient = np.linspace(0, 255, 40 * 24 * 3).reshape(40, 24, 3).astype(np.uint8)

@@ -12,6 +12,7 @@ def run(tmp_path_factory):
     return train(config, tmp_path_factory.mktemp("export") / "run", quiet=True)
 
 
+@pytest.mark.slow
 def test_the_difference_the_conditions_and_the_missing_average_are_named(run, tmp_path, dign_command):
     code, out, said = dign_command("export", run.path, "--out", tmp_path / "model.pt2", "--images", 2)
     assert code == 0 and out == "" and (tmp_path / "model.pt2").stat().st_size > 1000

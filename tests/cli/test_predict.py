@@ -33,6 +33,7 @@ def pictures(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_folder_as_a_table_and_as_json_tell_the_same(dign_command, run_folder, pictures):
     code, out, _ = dign_command("predict", run_folder, pictures, "--draws", 10)
     assert code == 0 and "confidence" in out and "noise 0.3" in out

@@ -80,6 +80,7 @@ def test_mistakes_are_one_sentence(demo_runs, tmp_path):
     assert isinstance(report(demo_runs, "--out", tmp_path, code=1).exception, UserError)
 
 
+@pytest.mark.slow
 def test_a_narrow_terminal_gets_the_first_columns_unbroken(grid_runs):
     from rich.console import Console
 

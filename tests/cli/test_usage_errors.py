@@ -94,6 +94,7 @@ def test_one_sentence_and_no_folder(dign_command, tmp_path, monkeypatch, words, 
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_terminal_without_all_letters_gets_question_marks():
     command = [sys.executable, "-c", "from dign.cli import main; main()"]
     latin = {**os.environ, "PYTHONIOENCODING": "latin-1"}

@@ -103,6 +103,7 @@ def test_a_class_masked_in_one_distribution_only():
         assert torch.isfinite(gradient).all()
 
 
+@pytest.mark.slow
 @given(logits, logits, logits)
 def test_the_convention_for_zeros_changes_no_bit_for_finite_logits(a, b, c):
     p, q, r = map(log_probabilities, (a, b, c))

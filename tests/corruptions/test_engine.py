@@ -289,6 +289,7 @@ def test_some_piece_of_a_photograph_gives_each_published_frost(reference) -> Non
         assert best > 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=needs_photographs if n == "frost" else ()) for n in RANDOM])
 def test_random_corruptions_have_the_published_statistics(reference, name: str) -> None:
     """The reference is one draw; ours are many. In units of the spread of draws, its statistics must be a draw's."""

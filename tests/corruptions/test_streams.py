@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from dign.corruptions.streams import Streams
@@ -26,6 +27,7 @@ def test_seed_purpose_and_image_give_unrelated_numbers() -> None:
         assert abs(float(share) - 0.5) < 5 * 0.5 / (base.numel() * 32) ** 0.5
 
 
+@pytest.mark.slow
 def test_every_bit_is_fair_and_no_two_are_related() -> None:
     words = streams(100).bits(10_000).flatten()
     bits = torch.stack([(words >> bit) & 1 for bit in range(32)]).double()

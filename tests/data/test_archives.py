@@ -86,6 +86,7 @@ def test_a_bomb_behind_the_end_of_the_archive_is_refused(tmp_path, monkeypatch, 
         list(read_members(path, everything))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".tar.gz", ".zip"])
 def test_no_truncation_and_no_flipped_byte_gives_other_contents(tmp_path, tar_of, suffix):
     """What is read is what was written, or an error; never something else."""

@@ -42,6 +42,7 @@ def test_a_writer_that_fails_leaves_the_old_store_and_nothing_else(tmp_path):
     assert np.array_equal(open_store(tmp_path / "store").array("train_images"), IMAGES)
 
 
+@pytest.mark.slow
 def test_what_a_killed_writer_left_is_cleared_away(tmp_path):
     killed = (
         "import os, sys, pathlib, numpy as np\n"
@@ -99,6 +100,7 @@ def test_an_array_that_would_be_unpickled_is_refused(tmp_path):
         open_store(tmp_path / "store").array("train_images")
 
 
+@pytest.mark.slow
 def test_processes_that_build_at_once_all_get_the_same(tmp_path, save_image):
     for index in range(30):
         for name in ("a", "b"):

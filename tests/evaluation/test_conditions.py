@@ -6,6 +6,8 @@ from dign.core.errors import UserError
 from dign.corruptions import NAMES, write_benchmark
 from dign.evaluation.conditions import Conditions, benchmark_for, choose_corruptions, parse_severities
 
+pytestmark = pytest.mark.slow
+
 
 def test_wrong_conditions_are_named():
     with pytest.raises(UserError, match="Did you mean 'fog'"):

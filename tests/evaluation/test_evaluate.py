@@ -173,6 +173,7 @@ def test_certain_predictions_by_hand(split, noise):
     assert results.clean.ece == pytest.approx(100 - share)
 
 
+@pytest.mark.slow
 def test_a_classifier_predicts_as_its_method_does(run, noise):
     classifier = load_model(run.path)
     results = evaluate(classifier, run.data(), noise)

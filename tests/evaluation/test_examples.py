@@ -5,11 +5,14 @@ import io
 import json
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from dign.corruptions import corrupt
 from dign.evaluation.examples import EXAMPLES_FILE
 from dign.evaluation.subjects import evaluate_run
+
+pytestmark = pytest.mark.slow
 
 
 def test_examples_show_what_the_model_saw_and_said(run, noise):

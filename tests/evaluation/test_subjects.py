@@ -15,6 +15,7 @@ from dign.evaluation.subjects import evaluate_run, fit_split_temperature
 from dign.methods import RSE
 
 
+@pytest.mark.slow
 def test_a_run_is_evaluated_with_its_own_way_to_predict(run, noise):
     """RSE averages ten noisy predictions: its clean result differs from the bare model's, and repeats itself."""
     results = evaluate_run(run, noise, device="cpu")
@@ -27,6 +28,7 @@ def test_a_run_is_evaluated_with_its_own_way_to_predict(run, noise):
     assert again.clean == results.clean and again.corruptions == results.corruptions
 
 
+@pytest.mark.slow
 def test_a_benchmark_folder_gives_the_results_of_corruptions_made_on_the_fly(run, tmp_path):
     test = run.data().test
     how = {"classes": run.classes, "names": ("fog", "shot_noise"), "severities": (1, 5), "profile": "imagenet"}
@@ -38,6 +40,7 @@ def test_a_benchmark_folder_gives_the_results_of_corruptions_made_on_the_fly(run
     assert stored.evaluation.benchmark == "digits-c" and made.evaluation.benchmark is None
 
 
+@pytest.mark.slow
 def test_a_temperature_is_fitted_on_validation_and_shown_beside_the_rest(run, noise):
     plain = evaluate_run(run, noise, device="cpu")
     results = evaluate_run(run, noise, device="cpu", temperature=True)

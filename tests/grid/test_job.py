@@ -56,6 +56,7 @@ def interrupt_at_step(monkeypatch):
     return at
 
 
+@pytest.mark.slow
 def test_a_run_ends_as_an_ordinary_evaluated_folder(undisturbed):
     plan, out, outcome = undisturbed
     assert outcome.state == DONE and outcome.error is None
@@ -87,6 +88,7 @@ def test_threads_are_recorded_and_kept_when_a_run_goes_on(undisturbed):
     assert pin_threads(folder / "nothing", 2) == 2
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_to_the_same_weights(undisturbed, tmp_path, interrupt_at_step):
     plan, out, first = undisturbed
     patched = interrupt_at_step(7)

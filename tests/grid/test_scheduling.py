@@ -72,6 +72,7 @@ def test_what_is_done_is_not_even_started(plan, tmp_path):
     assert plan.runs[1].name not in engine.started and len(engine.started) == 3
 
 
+@pytest.mark.slow
 def test_a_run_of_another_process_is_looked_at_again_later(plan, tmp_path, monkeypatch):
     monkeypatch.setattr(dign.grid.scheduling, "WAIT_FOR_OTHERS", 0.01)
     first = plan.runs[0].name
@@ -92,6 +93,7 @@ def test_an_interrupted_run_counts_as_not_done():
     assert collect_failures({"a": Outcome(INTERRUPTED), "b": Outcome(DONE)}) == {"a": "It was interrupted."}
 
 
+@pytest.mark.slow
 def test_no_worker_is_started_for_what_another_process_works_on_or_has_done(small, tmp_path):
     from dign.grid.job import Job, run_job
     from dign.runs.folder import lock_run

@@ -68,6 +68,7 @@ def test_what_is_not_varied_stays_at_its_published_value(study):
     assert make_sensitivity("tiny", runs).reference["dign.sigma_max"] == 0.2, "0.6 is published, but was not run"
 
 
+@pytest.mark.slow
 def test_figures_are_written_and_repeat_themselves(study, tmp_path):
     names = {path.name for path in draw_figures(study, tmp_path / "a")}
     assert names == {f"{figure}.{kind}" for figure in ("curves", "heat-sigma_max-weight") for kind in ("png", "svg")}
@@ -81,6 +82,7 @@ def test_a_heat_map_has_the_numbers_in_its_cells(study):
     assert [text.get_text() for text in axes.texts] == ["80.0", "79.0", "78.0", "90.0", "89.0", "88.0"]
 
 
+@pytest.mark.slow
 def test_three_settings_give_three_pairs_and_a_panel_per_third_value(tmp_path, monkeypatch):
     plan = make_plan({**GRID, "seed": 0, "settings": {"dign": {**GRID["settings"]["dign"], "samples": [1, 3]}}})
     done = [(run, summary(accuracy(run) + run.config.settings["dign"]["samples"])) for run in plan.runs]
@@ -92,6 +94,7 @@ def test_three_settings_give_three_pairs_and_a_panel_per_third_value(tmp_path, m
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_study_is_drawn_from_what_is_done(tmp_path, monkeypatch):
     plan = make_plan({**GRID, "method": ["standard", "dign"]})
     done = [run for run in plan.runs if run.config.method == "dign"][:-1]

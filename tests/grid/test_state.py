@@ -23,6 +23,7 @@ def undisturbed(tmp_path_factory, small):
     return plan, out, run_job(job_of(plan, out))
 
 
+@pytest.mark.slow
 def test_other_conditions_evaluate_again_without_training_again(undisturbed, small, tmp_path):
     plan, out, _ = undisturbed
     changed = small(evaluate={"only": "shot_noise", "severity": [3, 4]})

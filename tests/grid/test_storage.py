@@ -14,6 +14,8 @@ from dign.grid.scheduling import read_states
 from dign.grid.state import Stage
 from dign.grid.storage import RemoteStore, _Mirror
 
+pytestmark = pytest.mark.slow
+
 
 def job_of(plan, out, number=0):
     return Job.of(plan.runs[number], out, threads=1)

@@ -38,6 +38,7 @@ def dign(*words: object) -> int:
 FEW = ("--images", 12, "--draws", 1, "--radii", "0.5:2:3", "--device", "cpu")
 
 
+@pytest.mark.slow
 def test_files_and_figures(runs, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     assert dign("landscape", *runs, "--out", out, *FEW, "--theory", "--theory-images", 4) == 0
@@ -110,6 +111,7 @@ def test_bands_are_95_percent_of_the_mean_and_lines_keep_their_method() -> None:
     assert float(at_two.max()) == pytest.approx(1 + 1.96 * 0.1)
 
 
+@pytest.mark.slow
 def test_any_name_can_be_drawn_and_is_shown_as_it_is(runs, tmp_path, capsys) -> None:
     strange = tmp_path / r"a$\x$ [old]"
     shutil.copytree(runs[0], strange)

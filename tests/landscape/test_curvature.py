@@ -49,6 +49,7 @@ def test_traces_agree_with_the_closed_form_within_their_standard_error(softmax_r
         assert bool((estimate.standard_error < 0.1 * exact).all())
 
 
+@pytest.mark.slow
 def test_hutchinsons_variance_is_that_of_the_formula_and_falls_with_the_draws(softmax_regression, batch) -> None:
     """Var(z^T H z) = 2 (||H||_F^2 - sum_i H_ii^2) for random signs, divided by the number of draws."""
     full = closed_form_hessian(softmax_regression, batch[0])

@@ -91,6 +91,7 @@ def test_autocast_leaves_the_images_their_precision(key, recorder, x, y):
         assert key == "augmax" or torch.equal(view, exact)  # whose weights follow the model's rounded gradients
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler on a CPU")
 @pytest.mark.parametrize(("key", "backend"), [("dign", "inductor"), ("at", "aot_eager"), ("augmax", "aot_eager")])
 def test_compiled(key, backend, x, y):
@@ -328,6 +329,7 @@ def test_a_sum_of_two_that_never_see_the_clean_batch_keeps_both_terms(recorder, 
     assert (RSE() + DiGNWithoutCR()).predict(recorder, x, generator()).shape == (6, 5)
 
 
+@pytest.mark.slow
 def test_every_pair_of_methods_adds_up(recorder, x, y):
     for first in METHODS.values():
         for second in METHODS.values():
@@ -354,6 +356,7 @@ def digits():
     return load("digits", size=8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [*METHODS, "dign+augmix"])
 def test_it_learns(key, digits):
     method = DiGN() + AugMix() if key == "dign+augmix" else METHODS[key]()

@@ -87,6 +87,7 @@ tricky = st.one_of(
 """Confidences anywhere, on the edges of bins, and next to them."""
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(tricky, st.booleans()), min_size=1, max_size=40), st.sampled_from([1, 10, 16]), st.data())
 def test_any_confidences_equal_the_slow_computation_however_they_are_cut_and_ordered(predictions, bins, data):

@@ -161,6 +161,7 @@ def always(monkeypatch):
     monkeypatch.setattr(dign.models.winograd, "_pays", lambda x, weight: True)
 
 
+@pytest.mark.slow
 def test_runs_are_trained_resumed_and_evaluated_this_way(tmp_path, calls, always, monkeypatch):
     config = RunConfig.from_mapping({"data": "digits", "size": 8, "epochs": 1, "batch_size": 128, "method": "standard"})
     whole = train(config, tmp_path / "whole", quiet=True)

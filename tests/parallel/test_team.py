@@ -20,6 +20,8 @@ from dign.models import MODELS
 from dign.parallel.team import Team
 from dign.runs.folder import load_run
 
+pytestmark = pytest.mark.slow
+
 WORK = Path(__file__).with_name("team_work.py")
 
 

@@ -34,6 +34,7 @@ def test_importing_dign_loads_little_and_no_other_library():
     assert len(loaded) <= 40
 
 
+@pytest.mark.slow
 def test_names_and_packages_are_there_without_another_import():
     code = "import dign; print(dign.DiGN().samples, dign.corruptions.family_of('fog'), {*dign.__all__} <= {*dir(dign)})"
     assert python(code) == "3 weather True\n"

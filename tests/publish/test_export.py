@@ -23,6 +23,7 @@ def images(run):
     return run.data().test.images[50:73]
 
 
+@pytest.mark.slow
 def test_onnx(run, images, tmp_path):
     pytest.importorskip("onnxscript", reason="needs the extra dign[onnx]")
     onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra dign[onnx]")
@@ -39,6 +40,7 @@ def test_onnx(run, images, tmp_path):
     assert json.loads(about["classes"]) == run.classes and json.loads(about["image_size"]) == [8, 8]
 
 
+@pytest.mark.slow
 def test_a_program_of_torch_export(run, images, tmp_path):
     exported = export_run(run, tmp_path / "model.pt2", images=8)
     assert exported.difference < 1e-4

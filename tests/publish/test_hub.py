@@ -20,6 +20,8 @@ from dign.runs.folder import load_run
 from dign.runs.hub_config import read_hub_config
 from dign.training.loop import train
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):

@@ -34,10 +34,10 @@ from dign.runs.checkpoints import load_weights, save_weights
 from dign.runs.classifier import load_model
 from dign.runs.config import RunConfig, read_toml
 from dign.runs.folder import load_run
-from dign.training.logger import _drop_records_from
+from dign.training.logger import _drop_records_after
 from dign.training.loop import Interrupted, resume, train
-from dign.training.starting_weights import starting_weights
-from dign.training.trackers import remembered
+from dign.training.starting_weights import load_starting_weights
+from dign.training.trackers import get_or_create_id
 
 RUN = {"data": "digits", "size": 8, "epochs": 1, "batch_size": 256, "method": "standard", "track": "none"}
 
@@ -73,7 +73,7 @@ def read_weights(folder: Path) -> None:
 
 def read_start(folder: Path) -> None:
     config = RunConfig.from_mapping({**RUN, "init": str(folder / "model.safetensors"), "model": "tinynet"})
-    start = starting_weights(config, _model())
+    start = load_starting_weights(config, _model())
     start.load_into(_model())
     _ = start.normalization
 
@@ -125,7 +125,7 @@ def make_metrics(folder: Path) -> None:
 def read_metrics(folder: Path) -> None:
     kept = folder / "kept.jsonl"
     shutil.copy(folder / "metrics.jsonl", kept)
-    _drop_records_from(kept, 40)
+    _drop_records_after(kept, 40)
     assert all(json.loads(line)["step"] <= 40 for line in kept.read_text().splitlines())
     kept.unlink()
 
@@ -135,7 +135,7 @@ def make_tracking(folder: Path) -> None:
 
 
 def read_tracking(folder: Path) -> None:
-    assert isinstance(remembered(folder, "wandb", lambda: "new"), str)
+    assert isinstance(get_or_create_id(folder, "wandb", lambda: "new"), str)
 
 
 def read_report(folder: Path) -> None:

@@ -9,6 +9,8 @@ import pytest
 from dign.core.errors import UserError
 from dign.report.make import report_text, study_of
 
+pytestmark = pytest.mark.slow
+
 STRANGE = (
     None,
     True,

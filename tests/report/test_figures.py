@@ -9,6 +9,7 @@ from dign.report.figures import draw_figure
 from dign.report.make import study_of
 
 
+@pytest.mark.slow
 def test_the_picture_is_a_png_of_readable_size(demo_runs, grid_runs, fake_run, tmp_path):
     from PIL import Image
 

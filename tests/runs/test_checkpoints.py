@@ -24,6 +24,7 @@ def undisturbed(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_model_is_named_as_such(undisturbed, tmp_path):
     with pytest.raises(UserError, match="belongs to another model"):
         load_weights(undisturbed / "model.safetensors", build("resnet18", classes=10, image_size=(8, 8)))

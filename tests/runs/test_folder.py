@@ -79,6 +79,7 @@ def test_with_a_test_folder_of_its_own_new_photographs_change_no_split(tmp_path)
         resume(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_run_folder_tells_all_about_itself(undisturbed):
     run = load_run(undisturbed)
     assert run.finished and len(run.classes) == 10 and run.image_size == (8, 8)

@@ -44,6 +44,7 @@ def test_advice_begins_where_the_documentation_says():
     assert len(give_advice(data(0, 30), steps=1)) == 3
 
 
+@pytest.mark.slow
 def test_a_run_says_it_and_keeps_it(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("DIGN_DATA", str(tmp_path / "cache"))
     photographs(tmp_path / "photos", {"[red]cat": 5, "dog": 60})

@@ -62,6 +62,7 @@ def undisturbed(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(undisturbed, tmp_path):
     train(config(), tmp_path / "again", quiet=True)
     assert_same_weights(undisturbed, tmp_path / "again")
@@ -69,6 +70,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(undisturbe
     assert not torch.equal(weights(undisturbed)["1.linear.weight"], weights(tmp_path / "other")["1.linear.weight"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop_after", [1, 7, 10, 13])
 def test_an_interrupted_run_resumes_to_the_same_weights(undisturbed, tmp_path, monkeypatch, stop_after):
     """Ten steps make an epoch: 7 and 13 lie in the middle of one."""
@@ -79,6 +81,7 @@ def test_an_interrupted_run_resumes_to_the_same_weights(undisturbed, tmp_path, m
     assert_same_weights(undisturbed, tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_killed_process_resumes_to_the_same_weights(undisturbed, tmp_path):
     """kill -9 in the middle of it all, several times, with a checkpoint after every step."""
     out = tmp_path / "run"
@@ -103,6 +106,7 @@ def _steps_done(out):
     return len(seen)
 
 
+@pytest.mark.slow
 def test_metrics_of_a_resumed_run_have_no_gap_and_no_repetition(tmp_path, monkeypatch):
     monkeypatch.setattr(dign.training.loop, "LOG_EVERY", 1)
     original = dign.training.loop._Training._step
@@ -156,6 +160,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_step(tmp_path):
     assert not load_run(tmp_path / "run").finished
 
 
+@pytest.mark.slow
 def test_keep_best_ends_with_the_weights_of_the_best_validation(tmp_path):
     run = train(config(keep="best", epochs=3, schedule="constant", lr=0.3), tmp_path / "run", quiet=True)
     records = [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
@@ -166,11 +171,13 @@ def test_keep_best_ends_with_the_weights_of_the_best_validation(tmp_path):
     assert not (run.path / "best.safetensors").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{"precision": "bf16"}, {"channels_last": False}, {"schedule": "cosine"}])
 def test_other_ways_to_run(tmp_path, changes):
     assert train(config(epochs=1, **changes), tmp_path / "run", quiet=True).finished
 
 
+@pytest.mark.slow
 def test_standard_training_learns_the_digits(tmp_path):
     run = train(
         RunConfig.from_mapping({"data": "digits", "size": 8, "method": "standard", "epochs": 15}),
@@ -182,6 +189,7 @@ def test_standard_training_learns_the_digits(tmp_path):
     assert scores["accuracy"] > 95
 
 
+@pytest.mark.slow
 def test_small_images_come_first(tmp_path, monkeypatch):
     seen = []
     original = dign.training.loop._Training._batch
@@ -225,6 +233,7 @@ def test_a_run_that_is_resumed_on_another_device_says_so(tmp_path, monkeypatch, 
     assert "was started with precision bf16 and is resumed with 32" in said
 
 
+@pytest.mark.slow
 def test_one_image_at_a_time_can_be_trained_where_its_views_pass_together(tmp_path, monkeypatch):
     monkeypatch.setattr("dign.training.loop.steps_per_epoch", lambda config, data: 2)
     run = train(config(model="resnet18", batch_size=1, size=8, method="dign", epochs=1, validation=0), tmp_path / "run")
@@ -244,6 +253,7 @@ def dropping(monkeypatch):
     monkeypatch.setitem(MODELS, "tinynet", make)
 
 
+@pytest.mark.slow
 def test_a_model_that_draws_itself_repeats_itself_and_leaves_the_global_generator_alone(
     dropping, tmp_path, monkeypatch
 ):
@@ -258,6 +268,7 @@ def test_a_model_that_draws_itself_repeats_itself_and_leaves_the_global_generato
     assert_same_weights(tmp_path / "undisturbed", tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_settings_may_come_as_a_mapping(undisturbed, tmp_path):
     assert_same_weights(undisturbed, train(SMALL, tmp_path / "run", quiet=True).path)
 

@@ -105,6 +105,7 @@ def test_a_bare_network_without_normalization_will_do(source, tmp_path):
     assert all(torch.equal(model.state_dict()[f"1.{name}"], value) for name, value in bare.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop_after", [3])
 def test_an_interrupted_fine_tuning_resumes_to_the_same_weights(source, tmp_path, monkeypatch, stop_after):
     settings = config(init=str(source), freeze="patch,stages.0", epochs=2, method="dign")

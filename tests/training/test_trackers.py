@@ -44,6 +44,7 @@ def test_a_tracker_that_is_not_installed_is_named_before_anything_is_written(tmp
     assert make_tracker("none", tmp_path, 0, {}) is None
 
 
+@pytest.mark.slow
 def test_a_tracker_gets_every_number_of_the_record_and_is_closed(tmp_path, monkeypatch):
     seen, closed = {}, []
 

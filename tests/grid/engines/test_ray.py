@@ -13,6 +13,8 @@ from dign.grid.job import DONE, Job, run_job
 from dign.grid.scheduling import collect_failures, read_states, run_plan
 from dign.grid.state import Stage
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'dign[ray]'")
 
 

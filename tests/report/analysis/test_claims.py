@@ -1,5 +1,7 @@
 """The paper's claims are decided by the data."""
 
+import pytest
+
 from dign.report.analysis.claims import (
     CLAIMS,
     FAILS,
@@ -52,6 +54,7 @@ def test_a_claim_about_many_methods_says_how_many_were_run(demo_runs):
     assert "only 3 of 8 other methods were run" in row.cells[1].text
 
 
+@pytest.mark.slow
 def test_the_paper_s_own_tables_are_quoted_beside_its_claims(grid_runs):
     rows = {row.label: row for row in claims_table(study_of([grid_runs])).rows}
     assert rows["DiGN is more accurate under noise than AugMix"].cells[2].text == "mCA-N +5.9 against AugMix"

@@ -11,6 +11,7 @@ from dign.report.analysis.study import METHOD_ORDER, make_study
 from dign.report.load import load_run, load_runs
 
 
+@pytest.mark.slow
 def test_runs_that_differ_in_seed_alone_are_one_group_in_the_order_of_the_paper(grid_runs):
     study = make_study(*load_runs([grid_runs]))
     assert [group.label for group in study.groups] == list(METHOD_ORDER)

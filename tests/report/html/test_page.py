@@ -14,6 +14,8 @@ from dign.report.html.examples_section import PNG
 from dign.report.html.page import build_page
 from dign.report.make import study_of
 
+pytestmark = pytest.mark.slow
+
 EVIL = '<script>window.evil=1</script><img src=x onerror="window.evil=1">'
 ONE_PIXEL = base64.b64encode(PNG + b"rest of a picture").decode()
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -1,5 +1,7 @@
 """The parts of the page that show results."""
 
+import pytest
+
 from dign.report.html.result_sections import (
     accuracy_calibration,
     heat_maps,
@@ -34,6 +36,7 @@ def test_a_heat_map_has_the_measured_accuracies_and_a_gap_where_none_was_measure
     assert rows["Glass Blur"] == [None] * 5 and None not in dict(standard.rows)["Glass Blur"]
 
 
+@pytest.mark.slow
 def test_reliability_under_all_corruptions_is_shown_where_there_is_more_than_noise(demo_runs, grid_runs):
     all_titles = ["Clean images", "Noise", "All corruptions"]
     for runs, titles in ((demo_runs, all_titles[:2]), (grid_runs, all_titles)):
@@ -43,6 +46,7 @@ def test_reliability_under_all_corruptions_is_shown_where_there_is_more_than_noi
         assert all([one.title for one in row.diagrams] == titles for row in part.content)
 
 
+@pytest.mark.slow
 def test_charts_per_corruption_are_grouped_by_family(grid_runs):
     (part,) = small_multiples(study_of([grid_runs]))
     assert {family: len(panels) for family, panels in part.content.items()} == {
