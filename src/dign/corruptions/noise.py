@@ -102,8 +102,12 @@ def _transform(
 @cache
 def _alias_table(transitions: Callable[[float], np.ndarray], parameter: float, device: torch.device) -> Tensor:
     """(65536,) int32: for value v and column c, entry 256 v + c is threshold * 256 + alias, threshold of 23 bits."""
-    rows = [_alias_row(row) for row in transitions(parameter)]
-    return torch.from_numpy(np.concatenate(rows)).to(device)
+    return _host_alias_table(transitions, parameter).to(device)
+
+
+@cache
+def _host_alias_table(transitions: Callable[[float], np.ndarray], parameter: float) -> Tensor:
+    return torch.from_numpy(np.concatenate([_alias_row(row) for row in transitions(parameter)]))
 
 
 def _alias_row(probabilities: np.ndarray) -> np.ndarray:
