@@ -1,0 +1,270 @@
+"""Randomized smoothing: the class that a model gives most often under Gaussian noise, and how far that is certain.
+
+g(x) = argmax_c P(f(x + e) = c), e ~ N(0, sigma^2 I), with noise in [0,1] pixel units, before normalization, unclipped.
+Counts depend on the seed and on an image's number alone: not on batch size, device memory or number of processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dign.certification.bounds import certified_radius, largest_radius, majority_p_value
+from dign.core.checks import check_whole
+from dign.core.errors import UserError
+from dign.core.freezing import frozen
+from dign.core.outputs import logits_of
+from dign.core.pixels import to_float
+from dign.core.seeds import make_generator
+
+ABSTAIN = -1
+BLOCK = 100
+"""Noisy copies whose noise comes from one generator. Changing it changes every result."""
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """What was certified of each image.
+
+    Attributes:
+        classes: (N,) int64, -1 where the procedure abstains.
+        radii: (N,) float64, l2 radii in [0,1] pixel units; 0 where it abstains.
+        draws: (N,) int64, the noisy copies that were classified for the certificate.
+    """
+
+    classes: Tensor
+    radii: Tensor
+    draws: Tensor
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def certified_accuracy(self, labels: Tensor, radius: float) -> float:
+        """Percent of images that are certified right up to `radius`.
+
+        Args:
+            labels: (N,) true classes.
+            radius: In [0,1] pixel units.
+        """
+        right = self.classes == labels.to(self.classes.device)
+        return 100 * (right & (self.radii >= radius)).double().mean().item()
+
+    def average_radius(self, labels: Tensor) -> float:
+        """The average certified radius (ACR): wrong and abstained images count 0."""
+        return (self.radii * (self.classes == labels.to(self.classes.device))).mean().item()
+
+
+def certify(
+    model: nn.Module,
+    images: Tensor,
+    *,
+    sigma: float,
+    n0: int = 100,
+    n: int = 1000,
+    alpha: float = 0.001,
+    radii: Sequence[float] | None = None,
+    generator: torch.Generator | None = None,
+    first: int = 0,
+    batch_size: int = 1000,
+) -> Certificates:
+    """Classes that provably do not change within a radius, with probability 1 - alpha for each image.
+
+    The class is chosen by `n0` noisy copies; `n` fresh ones bound its probability from below (Clopper-Pearson), and the
+    radius is sigma * Phi^-1 of that bound. Where the bound is not above one half, the procedure abstains.
+
+    Args:
+        model: From images in [0,1] to logits; it is left as it was found.
+        images: (N,3,H,W), uint8 or float in [0,1], on the model's device.
+        sigma: Standard deviation of the noise, in [0,1] pixel units.
+        n0: Noisy copies that choose the class.
+        n: Noisy copies that certify it.
+        alpha: Probability of a wrong certificate, for each image.
+        radii: Stop early: draw in rounds, at a corrected alpha, until it is decided which of these radii is certified.
+            The certificates hold as they do without; the radius of an image is what its draws certify.
+        generator: Where the noise comes from; None: the same noise every time.
+        first: The number of the first image in a larger set of which these are a part.
+        batch_size: Noisy copies that pass through the model at once.
+
+    Returns:
+        Classes, radii and draws of every image.
+
+    Raises:
+        UserError: A setting makes no sense, or `n` cannot certify the largest of `radii`.
+
+    >>> model = nn.Sequential(nn.Flatten(), nn.Linear(3, 2))
+    >>> found = certify(model, torch.zeros(4, 3, 1, 1), sigma=0.25)
+    >>> found.classes.shape, bool((found.radii <= 2.47 * 0.25).all())
+    (torch.Size([4]), True)
+    """
+    _check(sigma, n0, n, alpha, images)
+    if radii is not None and max(radii, default=0) > largest_radius(n, sigma, alpha / len(_rounds(n))):
+        largest = largest_radius(n, sigma, alpha / len(_rounds(n)))
+        raise UserError(
+            f"radii: {n} draws at sigma {sigma:g} certify at most {largest:.3g}, not {max(radii):g}: raise n."
+        )
+    counter = _Counter(model, images, sigma, _seed(generator), first, batch_size)
+    with frozen(model), torch.no_grad():
+        everyone = torch.arange(len(images))
+        chosen = counter.count("select", everyone, 0, n0).argmax(1)
+        if radii is None:
+            hits = counter.count("certify", everyone, 0, n)[everyone, chosen]
+            return _conclude(chosen, hits, torch.full_like(hits, n), sigma, torch.full(hits.shape, alpha))
+        return _certify_in_rounds(counter, chosen, sigma, n, alpha, sorted(radii))
+
+
+def _certify_in_rounds(
+    counter: _Counter, chosen: Tensor, sigma: float, n: int, alpha: float, radii: Sequence[float]
+) -> Certificates:
+    """Each of R rounds certifies at alpha / R, so whichever one an image stops at, its certificate holds at alpha."""
+    rounds = _rounds(n)
+    share = alpha / len(rounds)
+    hits, drawn = torch.zeros_like(chosen), torch.zeros_like(chosen)
+    active = torch.arange(len(chosen))
+    for total in rounds:
+        start = int(drawn[active[0]]) if len(active) else 0
+        counts = counter.count("certify", active, start, total)
+        hits[active] += counts[torch.arange(len(active)), chosen[active]]
+        drawn[active] = total
+        active = torch.tensor(
+            [image for image in active.tolist() if not _decided(int(hits[image]), total, n, sigma, share, radii)],
+            dtype=torch.int64,
+        )
+        if not len(active):
+            break
+    return _conclude(chosen, hits, drawn, sigma, torch.full(hits.shape, share))
+
+
+def _decided(hits: int, drawn: int, n: int, sigma: float, alpha: float, radii: Sequence[float]) -> bool:
+    """Whether more draws could hardly move the certificate past another of the radii, or out of abstaining.
+
+    Stopping early never makes a certificate wrong; this only weighs what more draws could still bring, at the most
+    favorable probability that is compatible with the draws so far.
+    """
+    if drawn == n:
+        return True
+    reached = certified_radius(hits, drawn, sigma, alpha)
+    misses = drawn - hits
+    fewest = max(0.0, misses - 4 * misses**0.5 - 1) / drawn  # four standard deviations in favor
+    best = certified_radius(round(n * (1 - fewest)), n, sigma, alpha)
+    if reached == 0:
+        return best == 0
+    return not any(reached < radius <= best for radius in radii)
+
+
+def _rounds(n: int) -> list[int]:
+    """Numbers of draws after which it is looked whether to stop: doubling, the last one n."""
+    totals = [n]
+    while totals[-1] // 2 >= 2 * BLOCK:
+        totals.append(-(-totals[-1] // 2 // BLOCK) * BLOCK)
+    return totals[::-1]
+
+
+def _conclude(chosen: Tensor, hits: Tensor, drawn: Tensor, sigma: float, alpha: Tensor) -> Certificates:
+    triples = zip(hits.tolist(), drawn.tolist(), alpha.tolist(), strict=True)
+    radii = torch.tensor([certified_radius(k, m, sigma, a) for k, m, a in triples], dtype=torch.float64)
+    return Certificates(torch.where(radii > 0, chosen, ABSTAIN), radii, drawn)
+
+
+class Smoothed(nn.Module):
+    """A model smoothed by Gaussian noise: `predict` by majority, or the shares of the votes as probabilities.
+
+    Args:
+        model: From images in [0,1] to logits.
+        sigma: Standard deviation of the noise, in [0,1] pixel units.
+        n: Noisy copies of each image.
+    """
+
+    def __init__(self, model: nn.Module, sigma: float, n: int = 1000) -> None:
+        super().__init__()
+        _check(sigma, 1, n, 0.5, None)
+        self.model, self.sigma, self.n = model, sigma, n
+
+    def votes(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """How many of the `n` noisy copies of each image got each class: (N,C)."""
+        counter = _Counter(self.model, images, self.sigma, _seed(generator), 0, 1000)
+        with frozen(self.model), torch.no_grad():
+            return counter.count("predict", torch.arange(len(images)), 0, self.n)
+
+    def predict(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """The shares of the votes, as class probabilities (N,C)."""
+        return self.votes(images, generator).float().to(images.device) / self.n
+
+    def classify(self, images: Tensor, alpha: float = 0.001, generator: torch.Generator | None = None) -> Tensor:
+        """The class with most votes, -1 where an exact binomial test cannot tell the first two apart: (N,).
+
+        The answer is another than that of infinitely many copies with probability at most `alpha`.
+        """
+        _check(self.sigma, 1, self.n, alpha, images)
+        counts, classes = self.votes(images, generator).topk(2, dim=1)
+        sure = [majority_p_value(first, second) <= alpha for first, second in counts.tolist()]
+        return torch.where(torch.tensor(sure, dtype=torch.bool), classes[:, 0], ABSTAIN)
+
+
+def smoothed(model: nn.Module, sigma: float, n: int = 1000) -> Smoothed:
+    """The model smoothed by noise of standard deviation `sigma`, by votes of `n` noisy copies.
+
+    >>> model = nn.Sequential(nn.Flatten(), nn.Linear(3, 2))
+    >>> smoothed(model, sigma=0.25, n=100).predict(torch.zeros(1, 3, 1, 1)).sum()
+    tensor(1.)
+    """
+    return Smoothed(model, sigma, n)
+
+
+@dataclass(frozen=True)
+class _Counter:
+    """Counts the classes of noisy copies."""
+
+    model: nn.Module
+    images: Tensor
+    sigma: float
+    seed: int
+    first: int
+    batch_size: int
+
+    def count(self, purpose: str, chosen: Tensor, start: int, stop: int) -> Tensor:
+        """Classes of copies start..stop-1 of the `chosen` images: counts (len(chosen), C) on the CPU.
+
+        `start` is a multiple of BLOCK.
+        """
+        pieces = [(row, block) for row in range(len(chosen)) for block in range(start // BLOCK, -(-stop // BLOCK))]
+        counts: Tensor | None = None
+        at_once = max(1, self.batch_size // BLOCK)
+        for index in range(0, len(pieces), at_once):
+            part = pieces[index : index + at_once]
+            noisy = [self._copies(purpose, int(chosen[row]), block, stop) for row, block in part]
+            logits = logits_of(self.model(torch.cat(noisy)))
+            if logits.dim() != 2 or logits.shape[1] < 2:
+                raise UserError(f"model must give logits (N,C) of two or more classes, not {tuple(logits.shape)}.")
+            if counts is None:
+                counts = torch.zeros(len(chosen), logits.shape[1], dtype=torch.int64, device=logits.device)
+            rows = torch.cat([torch.full((len(copies),), row) for (row, _), copies in zip(part, noisy, strict=True)])
+            cells = rows.to(logits.device) * logits.shape[1] + logits.argmax(1)
+            counts.view(-1).scatter_add_(0, cells, torch.ones_like(cells))
+        return torch.zeros(len(chosen), 2, dtype=torch.int64) if counts is None else counts.cpu()
+
+    def _copies(self, purpose: str, image: int, block: int, stop: int) -> Tensor:
+        x = to_float(self.images[image])
+        generator = make_generator(self.seed, f"{purpose}/{self.first + image}", block, x.device)
+        noise = torch.randn((BLOCK, *x.shape), generator=generator, device=x.device, dtype=x.dtype)
+        return x + self.sigma * noise[: min(BLOCK, stop - block * BLOCK)]
+
+
+def _seed(generator: torch.Generator | None) -> int:
+    if generator is None:
+        return 0
+    return int(torch.randint(2**62, (), generator=generator, device=generator.device))
+
+
+def _check(sigma: float, n0: int, n: int, alpha: float, images: Tensor | None) -> None:
+    if isinstance(sigma, bool) or not isinstance(sigma, int | float) or not 0 < sigma < float("inf"):
+        raise UserError(f"sigma must be a number above 0, not {sigma!r}: without noise nothing is certified.")
+    check_whole(1, n0=n0, n=n)
+    if n < n0:
+        raise UserError(f"n must be at least n0: {n} draws to certify are fewer than the {n0} that choose the class.")
+    if not isinstance(alpha, int | float) or not 0 < alpha < 1:
+        raise UserError(f"alpha is a probability of error, above 0 and below 1, not {alpha!r}.")
+    if images is not None and images.dim() != 4:
+        raise UserError(f"images must be (N,3,H,W), not {tuple(images.shape)}.")

@@ -1,0 +1,147 @@
+"""Certificates on models whose true radius is known, and counts that depend on nothing but the image."""
+
+import math
+from statistics import NormalDist
+
+import pytest
+import torch
+from torch import nn
+
+from dign.certification import certify, smoothed
+from dign.certification.bounds import largest_radius
+from dign.certification.smoothing import ABSTAIN, _rounds
+from dign.core.errors import UserError
+
+
+class Plane(nn.Module):
+    """Two classes on either side of a plane through 0.5: the smoothed classifier is the same, its radius the distance."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        normal = torch.randn(features, generator=generator)
+        self.register_buffer("normal", normal / normal.norm())
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += len(x)
+        side = (x.flatten(1) - 0.5) @ self.normal
+        return torch.stack([-side, side], dim=1)
+
+    def distance(self, x):
+        return ((x.flatten(1).double() - 0.5) @ self.normal.double()).abs()
+
+
+@pytest.fixture
+def plane():
+    return Plane(3 * 2 * 2)
+
+
+@pytest.fixture
+def images():
+    return torch.rand(300, 3, 2, 2, generator=torch.Generator().manual_seed(1))
+
+
+def truth(plane, images):
+    return plane(images).argmax(1)
+
+
+@pytest.mark.parametrize("radii", [None, (0.05, 0.1, 0.2)])
+def test_no_certificate_exceeds_the_true_radius(plane, images, radii):
+    found = certify(plane, images, sigma=0.12, n=1000, radii=radii)
+    sure = found.classes != ABSTAIN
+    assert sure.float().mean() > 0.5
+    # alpha 0.001 for each of 300: three wrong ones have a probability of 0.4 %
+    wrong = (found.radii > plane.distance(images)) | (sure & (found.classes != truth(plane, images)))
+    assert int(wrong.sum()) <= 2
+
+
+def test_many_draws_reach_the_true_radius(plane):
+    image = torch.full((1, 3, 2, 2), 0.5) + 0.2 * plane.normal.view(1, 3, 2, 2)
+    found = certify(plane, image, sigma=0.2, n=100_000)
+    assert 0.95 * 0.2 <= found.radii.item() <= 0.2
+
+
+def test_an_image_on_the_boundary_gets_no_answer(plane):
+    image = torch.full((1, 3, 2, 2), 0.5)
+    found = certify(plane, image, sigma=0.25, n=1000)
+    assert found.classes.tolist() == [ABSTAIN] and found.radii.tolist() == [0.0]
+    assert smoothed(plane, 0.25).classify(image).tolist() == [ABSTAIN]
+
+
+def test_batches_and_positions_do_not_matter(plane, images):
+    whole = certify(plane, images[:7], sigma=0.25, n=250)
+    single = certify(plane, images[:7], sigma=0.25, n=250, batch_size=1)
+    parts = [certify(plane, images[a:b], sigma=0.25, n=250, first=a) for a, b in ((0, 3), (3, 7))]
+    assert whole.radii.tolist() == single.radii.tolist() == [r for part in parts for r in part.radii.tolist()]
+    assert (
+        whole.radii.tolist()
+        != certify(plane, images[:7], sigma=0.25, n=250, generator=torch.Generator().manual_seed(5)).radii.tolist()
+    )
+
+
+def test_stopping_early_decides_the_same_with_fewer_draws(plane, images):
+    radii = (0.05, 0.1, 0.15, 0.2)
+    full = certify(plane, images, sigma=0.12, n=10_000)
+    early = certify(plane, images, sigma=0.12, n=10_000, radii=radii)
+    labels = truth(plane, images)
+    assert early.draws.double().mean() < 10_000 / 3
+    for radius in radii:
+        assert early.certified_accuracy(labels, radius) == pytest.approx(full.certified_accuracy(labels, radius), abs=3)
+
+
+def test_alpha_is_kept_on_a_hard_case():
+    """p = 0.51 under noise: a certificate beyond the true radius must come at most once in a thousand."""
+    p, sigma = 0.51, 0.25
+    true_radius = sigma * NormalDist().inv_cdf(p)
+    plane = Plane(3)
+    point = 0.5 + true_radius * plane.normal
+    images = point.view(1, 3, 1, 1).expand(2000, -1, -1, -1)
+    for radii in (None, (0.001, 0.01)):
+        found = certify(plane, images, sigma=sigma, n0=10, n=400, alpha=0.05, radii=radii, batch_size=10_000)
+        wrong = (found.radii > true_radius).double().mean().item()
+        assert wrong <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 2000)
+
+
+def test_certified_accuracy_and_average_radius_by_hand():
+    from dign.certification.smoothing import Certificates
+
+    found = Certificates(torch.tensor([0, 1, ABSTAIN, 1]), torch.tensor([0.5, 0.2, 0.0, 0.4]), torch.ones(4))
+    labels = torch.tensor([0, 0, 1, 1])
+    assert found.certified_accuracy(labels, 0.0) == 50 and found.certified_accuracy(labels, 0.45) == 25
+    assert found.average_radius(labels) == pytest.approx(0.9 / 4)
+
+
+def test_the_model_is_left_as_it_was(plane, images):
+    model = nn.Sequential(nn.Dropout(0.5), plane).train()
+    before = images.clone()
+    certify(model, images[:2], sigma=0.25, n=100)
+    assert model.training and model[0].training and torch.equal(images, before)
+
+
+def test_rounds_double_up_to_n():
+    assert _rounds(10_000)[-1] == 10_000 and _rounds(100) == [100]
+    assert all(small % 100 == 0 and small < large for small, large in zip(_rounds(10_000), _rounds(10_000)[1:]))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"sigma": 0}, "sigma must be a number above 0"),
+        ({"n": 50}, "n must be at least n0"),
+        ({"alpha": 0}, "alpha is a probability"),
+        ({"radii": (5.0,)}, "certify at most"),
+    ],
+)
+def test_settings_that_make_no_sense_are_one_sentence(plane, images, settings, message):
+    with pytest.raises(UserError, match=message):
+        certify(plane, images[:1], **{"sigma": 0.25, **settings})
+
+
+def test_a_model_that_is_no_classifier_is_refused(images):
+    with pytest.raises(UserError, match="two or more classes"):
+        certify(nn.Sequential(nn.Flatten(), nn.Linear(12, 1)), images[:1], sigma=0.25)
+
+
+def test_what_n_can_certify_is_named(plane, images):
+    assert largest_radius(1000, 0.25, 0.001) == pytest.approx(2.46 * 0.25, abs=0.002)
