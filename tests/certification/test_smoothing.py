@@ -1,6 +1,7 @@
 """Certificates on models whose true radius is known, and counts that depend on nothing but the image."""
 
 import math
+from itertools import pairwise
 from statistics import NormalDist
 
 import pytest
@@ -14,7 +15,7 @@ from dign.core.errors import UserError
 
 
 class Plane(nn.Module):
-    """Two classes on either side of a plane through 0.5: the smoothed classifier is the same, its radius the distance."""
+    """Two classes on either side of a plane: smoothing changes nothing, and the true radius is the distance to it."""
 
     def __init__(self, features: int) -> None:
         super().__init__()
@@ -121,7 +122,7 @@ def test_the_model_is_left_as_it_was(plane, images):
 
 def test_rounds_double_up_to_n():
     assert _rounds(10_000)[-1] == 10_000 and _rounds(100) == [100]
-    assert all(small % 100 == 0 and small < large for small, large in zip(_rounds(10_000), _rounds(10_000)[1:]))
+    assert all(small % 100 == 0 and small < large for small, large in pairwise(_rounds(10_000)))
 
 
 @pytest.mark.parametrize(
