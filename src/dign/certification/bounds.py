@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 from statistics import NormalDist
 
-from dign.core.checks import check_whole
+from dign.core.checks import check_integer
 from dign.core.errors import UserError
 
 _NORMAL = NormalDist()
@@ -29,7 +29,7 @@ def lower_confidence_bound(successes: int, trials: int, alpha: float) -> tuple[f
     >>> [round(value, 5) for value in lower_confidence_bound(1000, 1000, 0.001)]  # 0.001 ** (1 / 1000)
     [0.99312, 0.00688]
     """
-    check_whole(1, trials=trials)
+    check_integer(1, trials=trials)
     if not 0 <= successes <= trials:
         raise UserError(f"successes must be from 0 to the {trials} trials, not {successes}.")
     _check_alpha(alpha)

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from dign.certification.bounds import certified_radius, largest_radius, majority_p_value
-from dign.core.checks import check_whole
+from dign.core.checks import check_integer
 from dign.core.errors import UserError
-from dign.core.freezing import frozen
+from dign.core.freezing import freeze_temporarily
 from dign.core.outputs import logits_of
 from dign.core.pixels import to_float
 from dign.core.seeds import make_generator
@@ -106,7 +106,7 @@ def certify(
             f"radii: {n} draws at sigma {sigma:g} certify at most {largest:.3g}, not {max(radii):g}: raise n."
         )
     counter = _Counter(model, images, sigma, _seed(generator), first, batch_size)
-    with frozen(model), torch.no_grad():
+    with freeze_temporarily(model), torch.no_grad():
         everyone = torch.arange(len(images))
         chosen = counter.count("select", everyone, 0, n0).argmax(1)
         if radii is None:
@@ -185,7 +185,7 @@ class Smoothed(nn.Module):
     def votes(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """How many of the `n` noisy copies of each image got each class: (N,C)."""
         counter = _Counter(self.model, images, self.sigma, _seed(generator), 0, 1000)
-        with frozen(self.model), torch.no_grad():
+        with freeze_temporarily(self.model), torch.no_grad():
             return counter.count("predict", torch.arange(len(images)), 0, self.n)
 
     def predict(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -261,7 +261,7 @@ def _seed(generator: torch.Generator | None) -> int:
 def _check(sigma: float, n0: int, n: int, alpha: float, images: Tensor | None) -> None:
     if isinstance(sigma, bool) or not isinstance(sigma, int | float) or not 0 < sigma < float("inf"):
         raise UserError(f"sigma must be a number above 0, not {sigma!r}: without noise nothing is certified.")
-    check_whole(1, n0=n0, n=n)
+    check_integer(1, n0=n0, n=n)
     if n < n0:
         raise UserError(f"n must be at least n0: {n} draws to certify are fewer than the {n0} that choose the class.")
     if not isinstance(alpha, int | float) or not 0 < alpha < 1:

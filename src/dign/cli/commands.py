@@ -26,6 +26,7 @@ VERBS = {
     "report": "report",
     "data": "data",
     "corrupt": "corrupt",
+    "certify": "certify",
     "landscape": "landscape",
     "list": "list",
     "completion": "completion",

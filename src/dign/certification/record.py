@@ -1,0 +1,191 @@
+"""`dign certify`: a run's test images certified one by one into a file that resumes, and what it adds up to."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dign.certification.bounds import largest_radius
+from dign.certification.smoothing import certify
+from dign.core.errors import UserError
+from dign.core.files import parse_json, read_limited, write_json, write_text
+from dign.core.provenance import git_commit, now, versions
+from dign.core.seeds import make_generator
+from dign.data.dataset import Split
+from dign.data.names import hide_folder_path
+from dign.parallel.devices import pick_device
+from dign.parallel.team import SINGLE_PROCESS, Team
+from dign.runs.folder import Run
+
+SCHEMA = 1
+MAX_RECORD_SIZE = 2**28
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How to certify: see `certify` for sigma, n0, n, alpha and radii; `images` are spread evenly over the test split."""
+
+    sigma: float
+    n0: int = 100
+    n: int = 10_000
+    alpha: float = 0.001
+    images: int = 500
+    seed: int = 0
+    early: bool = True
+    radii: tuple[float, ...] = ()
+
+    def resolve_radii(self) -> tuple[float, ...]:
+        """The radii of the table: as given, or quarters of a unit up to what `n` draws can certify."""
+        if self.radii:
+            return self.radii
+        step = 0.25 if largest_radius(self.n, self.sigma, self.alpha) > 0.5 else 0.05
+        most = largest_radius(self.n, self.sigma, self.alpha / 20)
+        return tuple(round(step * number, 10) for number in range(1, int(most / step) + 1))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One image, as the field's logs have it."""
+
+    index: int
+    label: int
+    answer: int
+    radius: float
+    correct: bool
+    draws: int
+    seconds: float
+
+
+def certify_run(
+    run: Run,
+    plan: Plan,
+    *,
+    device: str = "auto",
+    batch_size: int = 1000,
+    team: Team = SINGLE_PROCESS,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, Any]:
+    """Certify test images of a finished run; writes certificates-SIGMA.json into its folder and returns its contents.
+
+    A row is appended to certificates-SIGMA.jsonl as soon as an image is done: an interrupted command resumes there.
+
+    Args:
+        run: A finished run.
+        plan: How to certify.
+        device: auto, cpu, cuda, ...
+        batch_size: Noisy copies that pass through the model at once.
+        team: Processes that share the images.
+        progress: Told the images done, and the images in all.
+    """
+    target = team.device or pick_device(device)
+    model = run.model().to(target)
+    split = run.data().test
+    indices = spread_indices(len(split), plan.images)
+    record = run.path / f"certificates-{plan.sigma:g}.jsonl"
+    header = {
+        "schema": SCHEMA,
+        "plan": {**asdict(plan), "radii": list(plan.resolve_radii())},
+        "test_images": len(split),
+    }
+    with team.all_or_none():
+        done = _read_rows(record, header) if team.is_rank_zero else {}
+    done = team.gather(done)[0]
+    remaining = [index for index in indices if index not in done]
+    for first in range(0, len(remaining), team.world_size):
+        mine = remaining[first + team.rank : first + team.rank + 1]
+        rows = [_certify_image(model, split, index, plan, target, batch_size) for index in mine]
+        for row in (row for part in team.gather(rows) for row in part):
+            done[row.index] = row
+            if team.is_rank_zero:
+                with open(record, "a", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(row)) + "\n")
+        progress(len(done), len(indices))
+    result = {
+        **header,
+        "run": {"name": run.path.resolve().name, "method": run.config.method, "model": run.config.model,
+                "data": hide_folder_path(run.config.data)},
+        "made": {"commit": git_commit(), "time": now(), "versions": versions(), "device": target.type},
+        **summarize([done[index] for index in indices], plan.resolve_radii()),
+        "rows": [asdict(done[index]) for index in indices],
+    }  # fmt: skip
+    with team.all_or_none():
+        if team.is_rank_zero:
+            write_json(record.with_suffix(".json"), result)
+    return result
+
+
+def spread_indices(total: int, wanted: int) -> list[int]:
+    """`wanted` of `total` images at equal distances, as published logs have them: every 20th of 10 000 for 500.
+
+    >>> spread_indices(10, 3)
+    [0, 3, 6]
+    """
+    step = max(1, total // wanted)
+    return list(range(0, total, step))[:wanted]
+
+
+def summarize(rows: Sequence[Row], radii: Sequence[float]) -> dict[str, Any]:
+    """Certified accuracy in percent by radius, average certified radius, abstentions and draws."""
+    count = len(rows)
+    return {
+        "images": count,
+        "certified_accuracy": {
+            f"{radius:g}": 100 * sum(row.correct and row.radius >= radius for row in rows) / count
+            for radius in (0.0, *radii)
+        },
+        "average_certified_radius": sum(row.radius for row in rows if row.correct) / count,
+        "abstained": 100 * sum(row.answer < 0 for row in rows) / count,
+        "mean_draws": sum(row.draws for row in rows) / count,
+        "seconds": round(sum(row.seconds for row in rows), 2),
+    }
+
+
+def _certify_image(
+    model: torch.nn.Module, split: Split, index: int, plan: Plan, device: torch.device, batch_size: int
+) -> Row:
+    started = time.monotonic()
+    found = certify(
+        model,
+        split.images[index : index + 1].to(device),
+        sigma=plan.sigma,
+        n0=plan.n0,
+        n=plan.n,
+        alpha=plan.alpha,
+        radii=plan.resolve_radii() if plan.early else None,
+        generator=make_generator(plan.seed, "certificates"),
+        first=index,
+        batch_size=batch_size,
+    )
+    label, answer = int(split.labels[index]), int(found.classes[0])
+    seconds = round(time.monotonic() - started, 3)
+    return Row(index, label, answer, float(found.radii[0]), answer == label, int(found.draws[0]), seconds)
+
+
+def _read_rows(record: Path, header: dict[str, Any]) -> dict[int, Row]:
+    """The images that an interrupted command certified with the same settings; a file of other settings starts anew."""
+    lines: list[str] = []
+    if record.exists():
+        try:
+            lines = read_limited(record, MAX_RECORD_SIZE).decode(errors="replace").splitlines()
+        except ValueError as error:
+            raise UserError(f"{record} cannot be read ({error}): remove it, and certify again.") from error
+    rows: dict[int, Row] = {}
+    try:
+        same = bool(lines) and parse_json(lines[0]) == header
+    except ValueError:
+        same = False
+    for line in lines[1:] if same else ():
+        try:
+            row = Row(**parse_json(line))
+        except (ValueError, TypeError):  # the last line may be half written
+            continue
+        rows[row.index] = row
+    kept = [json.dumps(header), *(json.dumps(asdict(row)) for row in rows.values())]
+    write_text(record, "".join(f"{line}\n" for line in kept))
+    return rows

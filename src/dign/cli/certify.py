@@ -1,0 +1,125 @@
+"""`dign certify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command("certify", short_help="Prove how far images may be pushed before the answer changes.")
+@click.argument("runs", nargs=-1, required=True, type=click.Path(), metavar="RUN [RUN ...]")
+@click.option("--sigma", type=float, required=True, help="standard deviation of the noise, in [0,1] pixel units")
+@click.option("--n", type=click.IntRange(min=1), default=10_000, show_default=True, help="noisy copies that certify")
+@click.option(
+    "--n0", type=click.IntRange(min=1), default=100, show_default=True, help="noisy copies that choose a class"
+)
+@click.option("--alpha", type=float, default=0.001, show_default=True, help="probability of a wrong certificate")
+@click.option("--images", type=click.IntRange(min=1), default=500, show_default=True, help="test images, spread evenly")
+@click.option("--radii", metavar="LIST", help="radii of the table, as in 0.25,0.5  [default: what n can certify]")
+@click.option("--early/--all-draws", default=True, show_default=True, help="stop once the radii are decided")
+@click.option("--seed", type=int, default=0, show_default=True, help="seed of the noise")
+@click.option("--batch-size", type=click.IntRange(min=1), default=1000, show_default=True, help="copies at once")
+@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, ...")
+@click.option("--devices", type=click.IntRange(min=1), default=1, help="processes on this machine that share the work")
+@click.option("--nodes", type=click.IntRange(min=1), default=1, help="machines that share the work, --devices on each")
+@click.option("--figure", type=click.Path(), metavar="FILE", help="also draw the curves, as .png, .pdf or .svg")
+@click.option("--json", "as_json", is_flag=True, help="print the summary as JSON")
+@click.option("--quiet", "-q", is_flag=True, help="no progress bar, no table")
+def command(runs: tuple[str, ...], **options: Any) -> None:
+    """Certify finished runs by randomized smoothing: how far may an image be pushed before the answer can change?
+
+    The answer is the class that noisy copies of the image get most often. It provably does not change within the radius,
+    in l2 norm, with probability 1 - alpha. Writes certificates-SIGMA.json into each run's folder, one row per image; an
+    interrupted command resumes. Certificates want a model that was trained with noise of about this sigma.
+
+    \b
+    Examples:
+      dign certify runs/dign --sigma 0.25
+      dign certify runs/a runs/b --sigma 0.12 --n 100000 --images 500 --figure curves.png
+    """
+    import json
+
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from dign.certification.record import Plan, certify_run
+    from dign.core.allocator import reuse_memory
+    from dign.core.files import replace_file
+    from dign.parallel.fabric import join
+    from dign.runs.folder import load_run
+
+    plan = Plan(
+        **{key: options[key] for key in ("sigma", "n0", "n", "alpha", "images", "seed", "early")},
+        radii=parse_radii(options["radii"]) if options["radii"] else (),
+    )
+    if options["figure"]:
+        check_figure(options["figure"])
+    reuse_memory()
+    team = join(options["device"], options["devices"], options["nodes"])
+    with team.all_or_none():
+        opened = [load_run(path) for path in runs]
+    console = Console(stderr=True, quiet=bool(options["quiet"]) or not team.is_rank_zero, soft_wrap=True)
+    results = []
+    columns = (TextColumn("[bold]{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("images"))
+    with (
+        team.report_dead_peer("certify again: it resumes"),
+        Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as progress,
+    ):
+        for run in opened:
+            task = progress.add_task(f"certify {run.path.resolve().name}", total=None)
+            results.append(
+                certify_run(
+                    run,
+                    plan,
+                    device=options["device"],
+                    batch_size=options["batch_size"],
+                    team=team,
+                    progress=lambda done, total, task=task: progress.update(task, completed=done, total=total),
+                )  # fmt: skip
+            )
+    if not team.is_rank_zero:
+        return
+    for result in results:
+        console.print(summary_line(result), highlight=False, markup=False)
+    if options["figure"]:
+        from dign.certification.figure import draw_certificates
+
+        place = Path(options["figure"])
+        with replace_file(place) as partial:
+            draw_certificates(results).savefig(partial, format=place.suffix[1:], dpi=150)
+        console.print(f"Wrote {place}.", highlight=False, markup=False)
+    if options["as_json"]:
+        summaries = [{key: value for key, value in result.items() if key != "rows"} for result in results]
+        click.echo(json.dumps(summaries, indent=1))
+
+
+def parse_radii(text: str) -> tuple[float, ...]:
+    """'0.25,0.5' as numbers above 0, rising."""
+    from dign.core.errors import UserError
+
+    try:
+        radii = tuple(sorted(float(word) for word in text.split(",")))
+    except ValueError:
+        radii = ()
+    if not radii or not 0 < radii[0] <= radii[-1] < float("inf"):
+        raise UserError(f"invalid --radii '{text}': expected numbers above 0, e.g. 0.25,0.5")
+    return radii
+
+
+def check_figure(place: str) -> None:
+    from dign.core.errors import UserError
+
+    if Path(place).suffix not in (".png", ".pdf", ".svg"):
+        raise UserError(f"invalid --figure '{place}': expected a name that ends in .png, .pdf or .svg")
+
+
+def summary_line(result: dict[str, Any]) -> str:
+    """Certified accuracies in words."""
+    shares = ", ".join(f"{share:.1f} % at {radius}" for radius, share in result["certified_accuracy"].items())
+    return (
+        f"{result['run']['name']}: certified accuracy {shares}; average radius "
+        f"{result['average_certified_radius']:.3f}; {result['abstained']:.1f} % without an answer; "
+        f"{result['mean_draws']:.0f} draws an image ({result['images']} images, sigma {result['plan']['sigma']:g})"
+    )
