@@ -29,7 +29,7 @@ MAX_RECORD_SIZE = 2**28
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How to certify: see `certify` for sigma, n0, n, alpha and radii; `images` are spread evenly over the test split."""
+    """How to certify: as for `certify`; `images` of the test split, spread evenly; `early` stopping or all draws."""
 
     sigma: float
     n0: int = 100

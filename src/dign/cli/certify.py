@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 
 @click.command("certify", short_help="Prove how far images may be pushed before the answer changes.")
@@ -30,8 +34,9 @@ import click
 def command(runs: tuple[str, ...], **options: Any) -> None:
     """Certify finished runs by randomized smoothing: how far may an image be pushed before the answer can change?
 
-    The answer is the class that noisy copies of the image get most often. It provably does not change within the radius,
-    in l2 norm, with probability 1 - alpha. Writes certificates-SIGMA.json into each run's folder, one row per image; an
+    The answer is the class that noisy copies of the image get most often. It provably does not change within a
+    radius, in l2 norm, with probability 1 - alpha. Writes certificates-SIGMA.json into each run's folder, one row per
+    image; an
     interrupted command resumes. Certificates want a model that was trained with noise of about this sigma.
 
     \b
@@ -47,7 +52,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     from dign.certification.record import Plan, certify_run
     from dign.core.allocator import reuse_memory
     from dign.core.files import replace_file
-    from dign.parallel.fabric import join
+    from dign.parallel.fabric import join_processes
     from dign.runs.folder import load_run
 
     plan = Plan(
@@ -57,7 +62,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     if options["figure"]:
         check_figure(options["figure"])
     reuse_memory()
-    team = join(options["device"], options["devices"], options["nodes"])
+    team = join_processes(options["device"], options["devices"], options["nodes"])
     with team.all_or_none():
         opened = [load_run(path) for path in runs]
     console = Console(stderr=True, quiet=bool(options["quiet"]) or not team.is_rank_zero, soft_wrap=True)
@@ -69,16 +74,9 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     ):
         for run in opened:
             task = progress.add_task(f"certify {run.path.resolve().name}", total=None)
-            results.append(
-                certify_run(
-                    run,
-                    plan,
-                    device=options["device"],
-                    batch_size=options["batch_size"],
-                    team=team,
-                    progress=lambda done, total, task=task: progress.update(task, completed=done, total=total),
-                )  # fmt: skip
-            )
+            follow = partial(_update, progress, task)
+            where = {"device": options["device"], "batch_size": options["batch_size"], "team": team}
+            results.append(certify_run(run, plan, progress=follow, **where))
     if not team.is_rank_zero:
         return
     for result in results:
@@ -87,12 +85,16 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
         from dign.certification.figure import draw_certificates
 
         place = Path(options["figure"])
-        with replace_file(place) as partial:
-            draw_certificates(results).savefig(partial, format=place.suffix[1:], dpi=150)
+        with replace_file(place) as unfinished:
+            draw_certificates(results).savefig(unfinished, format=place.suffix[1:], dpi=150)
         console.print(f"Wrote {place}.", highlight=False, markup=False)
     if options["as_json"]:
         summaries = [{key: value for key, value in result.items() if key != "rows"} for result in results]
         click.echo(json.dumps(summaries, indent=1))
+
+
+def _update(progress: Progress, task: TaskID, done: int, total: int) -> None:
+    progress.update(task, completed=done, total=total)
 
 
 def parse_radii(text: str) -> tuple[float, ...]:
