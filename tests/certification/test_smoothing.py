@@ -120,9 +120,11 @@ def test_the_model_is_left_as_it_was(plane, images):
     assert model.training and model[0].training and torch.equal(images, before)
 
 
-def test_rounds_double_up_to_n():
-    assert _rounds(10_000)[-1] == 10_000 and _rounds(100) == [100]
-    assert all(small % 100 == 0 and small < large for small, large in pairwise(_rounds(10_000)))
+@pytest.mark.parametrize("n", [1, 100, 799, 800, 1000, 10_000, 99_999, 100_000])
+def test_the_rounds_rise_to_n_and_spend_alpha_once(n):
+    rounds = _rounds(n, 0.001)
+    assert list(rounds)[-1] == n and sum(rounds.values()) == pytest.approx(0.001)
+    assert all(small % 100 == 0 and small < large for small, large in pairwise(rounds))
 
 
 @pytest.mark.parametrize(

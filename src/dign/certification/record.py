@@ -45,7 +45,7 @@ class Plan:
         if self.radii:
             return self.radii
         step = 0.25 if largest_radius(self.n, self.sigma, self.alpha) > 0.5 else 0.05
-        most = largest_radius(self.n, self.sigma, self.alpha / 20)
+        most = largest_radius(self.n, self.sigma, self.alpha / 2)
         return tuple(round(step * number, 10) for number in range(1, int(most / step) + 1))
 
 
