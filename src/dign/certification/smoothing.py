@@ -149,16 +149,16 @@ def _decided(hits: int, drawn: int, n: int, sigma: float, alpha: float, radii: S
 
 
 def _rounds(n: int, alpha: float) -> dict[int, float]:
-    """Draws after which to look whether to stop, each four times the last, and the share of alpha that each spends.
+    """Draws after which to look whether to stop, each twice the last, and the share of alpha that each spends.
 
     The last round spends half of alpha, so that an image that needs all draws loses little by the looks before.
 
-    >>> _rounds(6400, 0.001)
-    {400: 0.00025, 1600: 0.00025, 6400: 0.0005}
+    >>> _rounds(800, 0.001)
+    {200: 0.00025, 400: 0.00025, 800: 0.0005}
     """
     totals = [n]
-    while totals[-1] >= 8 * BLOCK:
-        totals.append(-(-totals[-1] // (4 * BLOCK)) * BLOCK)
+    while totals[-1] >= 4 * BLOCK:
+        totals.append(-(-totals[-1] // (2 * BLOCK)) * BLOCK)
     early = totals[:0:-1]
     return {**{total: alpha / 2 / len(early) for total in early}, n: alpha / 2 if early else alpha}
 
