@@ -17,6 +17,7 @@ from dign.core.version import __version__ as __version__
 if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_public_api.py holds it equal to _PUBLIC
     from dign import (
         augment,
+        certification,
         corruptions,
         data,
         evaluation,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
         runs,
         training,
     )
+    from dign.certification.smoothing import Certificates, Smoothed, certify, smoothed
     from dign.core.errors import UserError
     from dign.corruptions.engine import corrupt
     from dign.data.loading import load as load_data
@@ -40,6 +42,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
     from dign.methods.augmax import AugMax
     from dign.methods.augmix import AugMix
     from dign.methods.base import Method
+    from dign.methods.consistency import Consistency
     from dign.methods.deepaugment import DeepAugment
     from dign.methods.dign import DiGN
     from dign.methods.dign_without_cr import DiGNWithoutCR
@@ -65,8 +68,10 @@ _PUBLIC = {
     "AugMax": "dign.methods.augmax",
     "AugMix": "dign.methods.augmix",
     "Calibration": "dign.metrics.calibration",
+    "Certificates": "dign.certification.smoothing",
     "Classifier": "dign.runs.classifier",
     "Conditions": "dign.evaluation.conditions",
+    "Consistency": "dign.methods.consistency",
     "DeepAugment": "dign.methods.deepaugment",
     "DiGN": "dign.methods.dign",
     "DiGNWithoutCR": "dign.methods.dign_without_cr",
@@ -75,6 +80,7 @@ _PUBLIC = {
     "RSE": "dign.methods.rse",
     "Results": "dign.evaluation.results",
     "RunConfig": "dign.runs.config",
+    "Smoothed": "dign.certification.smoothing",
     "Standard": "dign.methods.standard",
     "TRADES": "dign.methods.trades",
     "Temperature": "dign.metrics.temperature",
@@ -82,6 +88,7 @@ _PUBLIC = {
     "accuracy": "dign.metrics.accuracy",
     "apply_temperature": "dign.metrics.temperature",
     "calibration": "dign.metrics.calibration",
+    "certify": "dign.certification.smoothing",
     "corrupt": "dign.corruptions.engine",
     "evaluate": "dign.evaluation.evaluate",
     "fit_temperature": "dign.metrics.temperature",
@@ -95,18 +102,19 @@ _PUBLIC = {
     "plot": "dign.report.plot:",
     "predict": "dign.runs.predict",
     "resume": "dign.training.loop",
+    "smoothed": "dign.certification.smoothing",
     "train": "dign.training.loop",
 }
 """Public name to the module that defines it; `module:name` where its name there is another, `module:` for a module."""
 
 __all__ = [
-    "AT", "Accuracy", "AugMax", "AugMix", "Calibration", "Classifier", "Conditions", "DeepAugment", "DiGN",
-    "DiGNWithoutCR", "Method", "Normalized", "RSE", "Results", "RunConfig", "Standard", "TRADES", "Temperature",
-    "UserError", "accuracy", "apply_temperature", "calibration", "corrupt", "evaluate", "fit_temperature",
-    "from_arrays", "load_data", "load_model", "make_method", "make_report", "mean_corruption_accuracy",
-    "noise_corruption_accuracy", "plot", "predict", "resume", "train", "augment", "corruptions", "data",
-    "evaluation", "landscape", "methods", "metrics", "models", "publish", "report", "runs", "training",
-    "__version__",
+    "AT", "Accuracy", "AugMax", "AugMix", "Calibration", "Certificates", "Classifier", "Conditions", "Consistency",
+    "DeepAugment", "DiGN", "DiGNWithoutCR", "Method", "Normalized", "RSE", "Results", "RunConfig", "Smoothed",
+    "Standard", "TRADES", "Temperature", "UserError", "accuracy", "apply_temperature", "calibration", "certify",
+    "corrupt", "evaluate", "fit_temperature", "from_arrays", "load_data", "load_model", "make_method", "make_report",
+    "mean_corruption_accuracy", "noise_corruption_accuracy", "plot", "predict", "resume", "smoothed", "train",
+    "augment", "certification", "corruptions", "data", "evaluation", "landscape", "methods", "metrics", "models",
+    "publish", "report", "runs", "training", "__version__",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # else a type checker would accept any misspelled name

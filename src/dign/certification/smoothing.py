@@ -33,6 +33,10 @@ class Certificates:
         classes: (N,) int64, -1 where the procedure abstains.
         radii: (N,) float64, l2 radii in [0,1] pixel units; 0 where it abstains.
         draws: (N,) int64, the noisy copies that were classified for the certificate.
+
+    >>> found = Certificates(torch.tensor([1, -1]), torch.tensor([0.5, 0.0]), torch.tensor([1000, 1000]))
+    >>> found.certified_accuracy(torch.tensor([1, 0]), radius=0.25), found.average_radius(torch.tensor([1, 0]))
+    (50.0, 0.25)
     """
 
     classes: Tensor
@@ -176,6 +180,10 @@ class Smoothed(nn.Module):
         model: From images in [0,1] to logits.
         sigma: Standard deviation of the noise, in [0,1] pixel units.
         n: Noisy copies of each image.
+
+    >>> model = Smoothed(nn.Sequential(nn.Flatten(), nn.Linear(3, 2)), sigma=0.25, n=100)
+    >>> model.votes(torch.zeros(4, 3, 1, 1)).sum(1)
+    tensor([100, 100, 100, 100])
     """
 
     def __init__(self, model: nn.Module, sigma: float, n: int = 1000) -> None:

@@ -10,6 +10,7 @@ METHODS = {
     "augmax": "AugMix with adversarial mixing weights",
     "dign-without-cr": "diverse Gaussian noise, no consistency term",
     "dign": "diverse Gaussian noise consistency",
+    "consistency": "agreement under noise of one level, for certificates",
 }
 
 MODELS = {

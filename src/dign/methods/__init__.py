@@ -9,6 +9,7 @@ from dign.methods.at import AT
 from dign.methods.augmax import AugMax
 from dign.methods.augmix import AugMix
 from dign.methods.base import Cost, Method, Outcome, Sum
+from dign.methods.consistency import Consistency
 from dign.methods.deepaugment import DeepAugment
 from dign.methods.dign import DiGN
 from dign.methods.dign_without_cr import DiGNWithoutCR
@@ -17,11 +18,12 @@ from dign.methods.standard import Standard
 from dign.methods.trades import TRADES
 
 METHODS: dict[str, type[Method]] = {
-    method.key: method for method in (Standard, AT, TRADES, RSE, DeepAugment, AugMix, AugMax, DiGNWithoutCR, DiGN)
+    method.key: method
+    for method in (Standard, AT, TRADES, RSE, DeepAugment, AugMix, AugMax, DiGNWithoutCR, DiGN, Consistency)
 }
-"""All methods by name, in the order of the paper's tables."""
+"""All methods by name: those of the paper's tables in their order, then the others."""
 
 __all__ = [
-    "AT", "METHODS", "AugMax", "AugMix", "Cost", "DeepAugment", "DiGN", "DiGNWithoutCR", "Method", "Outcome", "RSE",
-    "Standard", "Sum", "TRADES",
+    "AT", "METHODS", "AugMax", "AugMix", "Consistency", "Cost", "DeepAugment", "DiGN", "DiGNWithoutCR", "Method",
+    "Outcome", "RSE", "Standard", "Sum", "TRADES",
 ]  # fmt: skip

@@ -57,7 +57,7 @@ class Consistency(Method):
         uniform = torch.full_like(log_mean, -math.log(log_mean.shape[-1]))
         entropy = math.log(log_mean.shape[-1]) - kl(log_mean, uniform).mean()
         return {
-            "noisy_cross_entropy": torch.stack([self.cross_entropy(noisy, y) for noisy in views]).mean(),
+            "cross_entropy_of_copies": torch.stack([self.cross_entropy(noisy, y) for noisy in views]).mean(),
             "agreement": self.weight * kl(log_mean.expand_as(log_ps), log_ps).mean(),
             "entropy": self.entropy_weight * entropy,
         }

@@ -1,0 +1,53 @@
+"""A run's certificates: rows that resume, and what they add up to."""
+
+import json
+
+import pytest
+
+from dign.certification.record import Plan, Row, certify_run, spread_indices, summarize
+from dign.runs.config import RunConfig
+from dign.training.loop import train
+
+pytestmark = pytest.mark.slow
+PLAN = Plan(sigma=0.1, n0=10, n=200, images=6)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    settings = {"data": "digits", "size": 8, "epochs": 1, "method": "consistency", "track": "none"}
+    return train(RunConfig.from_mapping(settings), tmp_path_factory.mktemp("certify") / "run", quiet=True)
+
+
+def test_every_image_has_a_row_and_the_file_says_what_was_done(run):
+    result = certify_run(run, PLAN)
+    assert [row["index"] for row in result["rows"]] == spread_indices(result["test_images"], 6)
+    assert result == json.loads((run.path / "certificates-0.1.json").read_text())
+    assert result["certified_accuracy"]["0"] >= max(result["certified_accuracy"].values())
+    assert result["plan"]["n"] == 200 and result["run"]["method"] == "consistency"
+
+
+def test_an_interrupted_command_resumes_and_other_settings_start_anew(run):
+    record = run.path / "certificates-0.1.jsonl"
+    whole = certify_run(run, PLAN)["rows"]
+    lines = record.read_text().splitlines()
+    record.write_text("\n".join([*lines[:4], lines[4][:10]]))  # killed while it wrote the fourth row
+    counted = []
+    resumed = certify_run(run, PLAN, progress=lambda done, total: counted.append(done))["rows"]
+    assert counted == [4, 5, 6]
+    assert [{**row, "seconds": 0} for row in resumed] == [{**row, "seconds": 0} for row in whole]
+    counted.clear()
+    certify_run(run, Plan(sigma=0.1, n0=10, n=300, images=6), progress=lambda done, total: counted.append(done))
+    assert counted == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_summary_by_hand():
+    rows = [Row(0, 1, 1, 0.5, True, 100, 1.0), Row(1, 2, 1, 0.9, False, 300, 1.0), Row(2, 0, -1, 0.0, False, 200, 1.0)]
+    summary = summarize(rows, (0.25, 0.75))
+    assert summary["certified_accuracy"] == {"0": pytest.approx(100 / 3), "0.25": pytest.approx(100 / 3), "0.75": 0.0}
+    assert summary["average_certified_radius"] == pytest.approx(0.5 / 3)
+    assert summary["abstained"] == pytest.approx(100 / 3) and summary["mean_draws"] == 200
+
+
+def test_published_images_are_every_twentieth():
+    assert spread_indices(10_000, 500) == list(range(0, 10_000, 20))
+    assert spread_indices(5, 10) == [0, 1, 2, 3, 4]

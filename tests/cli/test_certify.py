@@ -1,0 +1,31 @@
+"""`dign certify` as a user runs it."""
+
+import json
+
+import pytest
+
+
+@pytest.mark.slow
+def test_a_run_is_certified_and_drawn(dign_command, tmp_path):
+    out = tmp_path / "run"
+    words = ("train", "digits", "--size", 8, "--epochs", 1, "--track", "none", "--method", "rse", "--out", out, "-q")
+    assert dign_command(*words)[0] == 0
+    code, said, told = dign_command(
+        "certify", out, "--sigma", 0.2, "--n", 200, "--n0", 10, "--images", 5, "--figure", tmp_path / "c.png", "--json"
+    )
+    assert code == 0 and "certified accuracy" in told and (tmp_path / "c.png").stat().st_size > 5000
+    (summary,) = json.loads(said)
+    assert summary["images"] == 5 and "rows" not in summary
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--sigma", "0.2", "--radii", "a"), "invalid --radii 'a'"),
+        (("--sigma", "0.2", "--figure", "x.gif"), "invalid --figure 'x.gif'"),
+        ((), "--sigma"),
+    ],
+)
+def test_wrong_options_are_one_sentence(dign_command, tmp_path, words, message):
+    code, _, told = dign_command("certify", tmp_path, *words)
+    assert code == 2 and message in told and len(told.strip().splitlines()) == 1
