@@ -53,6 +53,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
     from dign.metrics.accuracy import Accuracy, accuracy
     from dign.metrics.aggregation import mean_corruption_accuracy, noise_corruption_accuracy
     from dign.metrics.calibration import Calibration, calibration
+    from dign.metrics.confusion import Confusion, confusion
     from dign.metrics.temperature import Temperature, apply_temperature, fit_temperature
     from dign.models.normalize import Normalized
     from dign.report import plot
@@ -71,6 +72,7 @@ _PUBLIC = {
     "Certificates": "dign.certification.smoothing",
     "Classifier": "dign.runs.classifier",
     "Conditions": "dign.evaluation.conditions",
+    "Confusion": "dign.metrics.confusion",
     "Consistency": "dign.methods.consistency",
     "DeepAugment": "dign.methods.deepaugment",
     "DiGN": "dign.methods.dign",
@@ -89,6 +91,7 @@ _PUBLIC = {
     "apply_temperature": "dign.metrics.temperature",
     "calibration": "dign.metrics.calibration",
     "certify": "dign.certification.smoothing",
+    "confusion": "dign.metrics.confusion",
     "corrupt": "dign.corruptions.engine",
     "evaluate": "dign.evaluation.evaluate",
     "fit_temperature": "dign.metrics.temperature",
@@ -108,13 +111,13 @@ _PUBLIC = {
 """Public name to the module that defines it; `module:name` where its name there is another, `module:` for a module."""
 
 __all__ = [
-    "AT", "Accuracy", "AugMax", "AugMix", "Calibration", "Certificates", "Classifier", "Conditions", "Consistency",
-    "DeepAugment", "DiGN", "DiGNWithoutCR", "Method", "Normalized", "RSE", "Results", "RunConfig", "Smoothed",
-    "Standard", "TRADES", "Temperature", "UserError", "accuracy", "apply_temperature", "calibration", "certify",
-    "corrupt", "evaluate", "fit_temperature", "from_arrays", "load_data", "load_model", "make_method", "make_report",
-    "mean_corruption_accuracy", "noise_corruption_accuracy", "plot", "predict", "resume", "smoothed", "train",
-    "augment", "certification", "corruptions", "data", "evaluation", "landscape", "methods", "metrics", "models",
-    "publish", "report", "runs", "training", "__version__",
+    "AT", "Accuracy", "AugMax", "AugMix", "Calibration", "Certificates", "Classifier", "Conditions", "Confusion",
+    "Consistency", "DeepAugment", "DiGN", "DiGNWithoutCR", "Method", "Normalized", "RSE", "Results", "RunConfig",
+    "Smoothed", "Standard", "TRADES", "Temperature", "UserError", "accuracy", "apply_temperature", "calibration",
+    "certify", "confusion", "corrupt", "evaluate", "fit_temperature", "from_arrays", "load_data", "load_model",
+    "make_method", "make_report", "mean_corruption_accuracy", "noise_corruption_accuracy", "plot", "predict",
+    "resume", "smoothed", "train", "augment", "certification", "corruptions", "data", "evaluation", "landscape",
+    "methods", "metrics", "models", "publish", "report", "runs", "training", "__version__",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # else a type checker would accept any misspelled name
