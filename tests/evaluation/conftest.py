@@ -9,7 +9,7 @@ from dign.evaluation.conditions import Conditions, choose_corruptions
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
 from dign.evaluation.result_parts import TemperatureResult
 from dign.evaluation.summarize import CLEAN, make_results, pool_calibration
-from dign.metrics import Calibration
+from dign.metrics import Calibration, Confusion
 from dign.runs.config import RunConfig
 from dign.training.loop import train
 
@@ -55,4 +55,9 @@ def results():
     run = RunInfo("run", "dign", "DiGN", "tinynet", "digits", 3, 100)
     how = EvaluationInfo("test", 10, (8, 8), "cifar", 0, bins=2, device="cpu", versions={"dign": "0.1.0"})
     scaled = TemperatureResult(1.5, pool_calibration(counts), "validation", 5, {"before": 1.0, "after": 0.5})
-    return make_results(counts, run, how, ["a", "b"], scaled)
+    confusions = {
+        CLEAN: Confusion.from_state({"counts": [[4, 1], [0, 5]]}),
+        ("shot_noise", 1): Confusion.from_state({"counts": [[3, 2], [2, 3]]}),
+        ("gaussian_noise", 1): Confusion.from_state({"counts": [[0, 5], [4, 1]]}),
+    }
+    return make_results(counts, run, how, ["a", "b"], scaled, confusions)

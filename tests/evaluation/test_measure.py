@@ -13,6 +13,7 @@ from dign.evaluation.conditions import Conditions
 from dign.evaluation.measure import measure, plan_work, split_batches
 from dign.evaluation.summarize import CLEAN
 from dign.methods import RSE
+from dign.metrics import confusion
 from dign.parallel.team import Team
 
 CONDITIONS = Conditions(corruptions=("fog", "shot_noise"), severities=(1, 4), seed=3)
@@ -53,7 +54,8 @@ class Threads(Team):
 def test_several_processes_count_what_one_does(model, split, temperature):
     predict = partial(RSE(sigma=0.3, ensemble=2).predict, model)
     alone = measure(predict, work(split), temperature=temperature)
-    assert len(alone) == (1 if temperature is None else 2)
+    assert (alone.scaled is None) == (temperature is None)
+    assert list(alone.confusions) == list(alone.counts)
     values, barrier = [None] * 3, Barrier(3)
 
     def count(rank):
@@ -65,7 +67,20 @@ def test_several_processes_count_what_one_does(model, split, temperature):
 
 
 def test_a_temperature_leaves_what_is_right_as_it_is(model, split):
-    plain, scaled = measure(lambda x, g: torch.softmax(model(x), 1), work(split), temperature=0.3)
-    for condition, counts in plain.items():
-        assert counts.compute().accuracy == scaled[condition].compute().accuracy
-        assert counts.compute().ece != scaled[condition].compute().ece
+    measured = measure(lambda x, g: torch.softmax(model(x), 1), work(split), temperature=0.3)
+    for condition, counts in measured.counts.items():
+        assert counts.compute().accuracy == measured.scaled[condition].compute().accuracy
+        assert counts.compute().ece != measured.scaled[condition].compute().ece
+
+
+def test_confusion_is_counted_under_every_condition(model, split):
+    measured = measure(lambda x, g: torch.softmax(model(x), 1), work(split))
+    for condition, found in measured.confusions.items():
+        images = split.images if condition == CLEAN else corrupt(split.images, *condition, seed=3)
+        assert torch.equal(found.compute(), confusion(model(images.float() / 255), split.labels))
+        assert 100 * int(found.compute().trace()) / 90 == pytest.approx(measured.counts[condition].compute().accuracy)
+
+
+def test_confusion_of_very_many_classes_is_not_counted(split):
+    measured = measure(lambda x, g: torch.full((len(x), 101), 1 / 101), work(split))
+    assert measured.confusions == {} and measured.counts[CLEAN].count == 90

@@ -21,6 +21,13 @@ def test_scores_by_hand(results):
     assert results.counted == ("shot_noise", "fog") and results.goes_beyond_noise
 
 
+def test_confusion_is_of_the_clean_images_and_of_the_worst_condition(results):
+    clean, worst = results.confusion
+    assert (clean.corruption, clean.severity, clean.accuracy_by_class) == ("clean", 0, (80, 100))
+    assert (worst.corruption, worst.severity) == ("gaussian_noise", 1), "the lowest accuracy, in mCA or not"
+    assert worst.counts == ((0, 5), (4, 1)) and worst.accuracy_by_class == (0, 20)
+
+
 def test_a_file_is_read_back_as_it_was(results, tmp_path):
     file = results.save(tmp_path / "mine.json")
     assert Results.load(file) == results

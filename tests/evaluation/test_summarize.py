@@ -2,8 +2,8 @@
 
 import pytest
 
-from dign.evaluation.summarize import CLEAN, pool_calibration, summarize, tabulate
-from dign.metrics import Calibration
+from dign.evaluation.summarize import CLEAN, choose_confusions, pool_calibration, summarize, tabulate
+from dign.metrics import Calibration, Confusion
 
 
 def count(right, total):
@@ -45,3 +45,13 @@ def test_the_table_has_every_corruption_with_its_family():
         "gaussian_noise": "noise", "shot_noise": "noise", "fog": "weather",
     }  # fmt: skip
     assert table["shot_noise"].accuracies == {1: 80, 2: 5} and table["shot_noise"].accuracy == 42.5
+
+
+def test_matrices_that_do_not_fit_the_names_or_are_large_are_left_out():
+    counts = {CLEAN: count(3, 4)}
+    matrix = {CLEAN: Confusion.from_state({"counts": [[1, 1], [0, 2]]})}
+    assert len(choose_confusions(counts, matrix, 2)) == 1
+    assert choose_confusions(counts, matrix, 3) == () and choose_confusions(counts, {}, 2) == ()
+    large = Confusion(101)
+    large.update(large.state()["counts"].float(), large.state()["counts"][0])
+    assert choose_confusions({CLEAN: count(1, 101)}, {CLEAN: large}, 101) == ()

@@ -88,7 +88,7 @@ def evaluate(
     predict = CheckedPredictor(make_predictor(model))
     total = count_predictions(conditions, stream.count)
     with freeze_temporarily(model) if isinstance(model, nn.Module) else nullcontext():
-        counts, *scaled = measure(
+        measured = measure(
             predict,
             plan_work(chain([first], batches), conditions, batch_size, target),
             seed=conditions.seed or 0,
@@ -99,9 +99,10 @@ def evaluate(
         )
     image_size = (first[0].shape[-2], first[0].shape[-1])
     return make_results(
-        counts,
+        measured.counts,
         replace(run, data=stream.name),
-        describe_evaluation(stream.split, counts[CLEAN], image_size, conditions, target, started),
+        describe_evaluation(stream.split, measured.counts[CLEAN], image_size, conditions, target, started),
         stream.classes or [str(index) for index in range(predict.classes or 0)],
-        TemperatureResult(temperature, pool_calibration(scaled[0])) if temperature else None,
+        TemperatureResult(temperature, pool_calibration(measured.scaled)) if temperature and measured.scaled else None,
+        measured.confusions,
     )

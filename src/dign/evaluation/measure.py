@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import torch
@@ -15,8 +15,9 @@ from dign.corruptions import corrupt
 from dign.corruptions.benchmark.read import Benchmark
 from dign.data.dataset import Split
 from dign.evaluation.conditions import Conditions
-from dign.evaluation.summarize import CLEAN, Counts
-from dign.metrics import Calibration, apply_temperature
+from dign.evaluation.confusion_result import MAX_CLASSES
+from dign.evaluation.summarize import CLEAN, Confusions, Counts
+from dign.metrics import Calibration, Confusion, apply_temperature
 from dign.parallel.team import SINGLE_PROCESS, Team
 
 Predictor = Callable[[Tensor, torch.Generator], Tensor]
@@ -34,6 +35,21 @@ class Work:
     first: int
     labels: Tensor
     make_images: Callable[[], Tensor]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was counted under every condition.
+
+    Attributes:
+        counts: How right and how confident the predictions are.
+        scaled: The same of the predictions at a temperature; None without one.
+        confusions: Which classes were taken for which; empty for more than 100 classes.
+    """
+
+    counts: Counts = field(default_factory=dict)
+    scaled: Counts | None = None
+    confusions: Confusions = field(default_factory=dict)
 
 
 def split_batches(split: Split, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -77,12 +93,13 @@ def measure(
     temperature: float | None = None,
     team: Team = SINGLE_PROCESS,
     progress: Callable[[int], None] = lambda done: None,
-) -> list[Counts]:
-    """The counts of every condition; with a `temperature` a second time, of the predictions at it.
+) -> Measured:
+    """Count the predictions of every condition; with a `temperature` also those at it.
 
     A `team` shares out the work. Sums are made in the order of the batches on the CPU, so that they come out the same
     to the last bit, whoever counted what. `progress` is told how many predictions are done.
     """
+    confusions: Confusions = {}
 
     def count(part: Work) -> list[Calibration]:
         images = part.make_images().to(device)
@@ -91,7 +108,9 @@ def measure(
         purpose = "predict/{}/{}".format(*part.condition)
         probabilities = predict(x, make_placed_generator(seed, purpose, part.first, device))
         scaled = None if temperature is None else apply_temperature(probabilities, temperature)
-        return [_count(each, part.labels, bins) for each in (probabilities, scaled) if each is not None]
+        counts = [_count(each, part.labels, bins) for each in (probabilities, scaled) if each is not None]
+        _count_confusion(confusions, part, probabilities)
+        return counts
 
     totals: list[Counts] = [{} for _ in range(1 if temperature is None else 2)]
     found: dict[int, list[Calibration]] = {}
@@ -112,7 +131,8 @@ def measure(
         gathered = {number: counts for each in team.gather(found) for number, counts in each.items()}
         for number, condition in enumerate(conditions):
             _merge(totals, condition, gathered[number])
-    return totals
+        confusions = _sum_confusions(team.gather(confusions))
+    return Measured(totals[0], totals[1] if temperature is not None else None, confusions)
 
 
 def _count(probabilities: Tensor, labels: Tensor, bins: int) -> Calibration:
@@ -124,3 +144,18 @@ def _count(probabilities: Tensor, labels: Tensor, bins: int) -> Calibration:
 def _merge(totals: list[Counts], condition: tuple[str, int], counts: list[Calibration]) -> None:
     for total, part in zip(totals, counts, strict=True):
         total.setdefault(condition, Calibration(part.bins)).merge(part)
+
+
+def _count_confusion(confusions: Confusions, part: Work, probabilities: Tensor) -> None:
+    """Whole numbers, whose sum does not depend on the order: one matrix per condition is enough in each process."""
+    classes = probabilities.shape[1]
+    if classes <= MAX_CLASSES:
+        confusions.setdefault(part.condition, Confusion(classes)).update(probabilities.cpu(), part.labels.cpu())
+
+
+def _sum_confusions(parts: Iterable[Confusions]) -> Confusions:
+    total: Confusions = {}
+    for part in parts:
+        for condition, confusion in part.items():
+            total.setdefault(condition, Confusion(confusion.classes)).merge(confusion)
+    return total

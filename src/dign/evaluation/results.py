@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dign.core.errors import UserError, quote_path
 from dign.core.files import parse_json, read_json, write_json
 from dign.core.text import clean_text
+from dign.evaluation.confusion_result import ConfusionResult, read_confusion
 from dign.evaluation.json_values import BrokenResults, as_object, fail
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
 from dign.evaluation.result_parts import (
@@ -42,6 +43,8 @@ class Results:
         corruptions: Scores by corruption and severity, as in `results.corruptions["fog"].severities[3].accuracy`.
         summary: Means over corruptions, and pooled calibration.
         temperature: The fitted temperature with the scores at it; None where none was fitted.
+        confusion: Which classes were taken for which: on the clean images, and under the condition of the lowest
+            accuracy. Empty where there are more than 100 classes, and for files of older versions.
 
     >>> import torch, dign
     >>> model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 8 * 8, 10))
@@ -58,6 +61,7 @@ class Results:
     corruptions: dict[str, CorruptionResult]
     summary: Summary
     temperature: TemperatureResult | None = None
+    confusion: tuple[ConfusionResult, ...] = ()
 
     @property
     def mca(self) -> float | None:
@@ -182,7 +186,9 @@ class Results:
             fail("summary.clean_accuracy is not the accuracy of the clean images")
         scaled = given.get("temperature")
         temperature = None if scaled is None else TemperatureResult.from_json(scaled)
-        return cls(run, evaluation, tuple(map(clean_text, classes)), clean, corruptions, summary, temperature)
+        confusion = read_confusion(given.get("confusion"), len(classes), list_conditions(clean, corruptions))
+        names = tuple(map(clean_text, classes))
+        return cls(run, evaluation, names, clean, corruptions, summary, temperature, confusion)
 
     def to_json(self) -> dict[str, Any]:
         """What `save` writes."""
@@ -195,7 +201,23 @@ class Results:
             "corruptions": {name: corruption.to_json() for name, corruption in self.corruptions.items()},
             "summary": self.summary.to_json(),
         }
-        return value | ({"temperature": self.temperature.to_json()} if self.temperature else {})
+        if self.temperature:
+            value["temperature"] = self.temperature.to_json()
+        if self.confusion:
+            value["confusion"] = [matrix.to_json() for matrix in self.confusion]
+        return value
+
+
+def list_conditions(
+    clean: ConditionResult, corruptions: Mapping[str, CorruptionResult]
+) -> dict[tuple[str, int], ConditionResult]:
+    """Every measured condition by corruption and severity; the clean images have severity 0."""
+    corrupted = {
+        (name, severity): condition
+        for name, corruption in corruptions.items()
+        for severity, condition in corruption.severities.items()
+    }
+    return {("clean", 0): clean, **corrupted}
 
 
 def _scores(condition: ConditionResult) -> Mapping[str, Any]:

@@ -22,7 +22,7 @@ from dign.corruptions.benchmark.read import Benchmark, Condition
 from dign.data.dataset import DataSet, Split
 from dign.data.names import hide_folder_path
 from dign.evaluation.conditions import Conditions
-from dign.evaluation.examples import EXAMPLES_FILE, example_predictions
+from dign.evaluation.examples import EXAMPLES_FILE, example_predictions, pick_severities
 from dign.evaluation.info import count_predictions, describe_evaluation
 from dign.evaluation.measure import Predictor, measure, plan_work, split_batches
 from dign.evaluation.result_info import RunInfo
@@ -135,7 +135,7 @@ def evaluate_subject(
     total = count_predictions(conditions, len(images)) or 0
     with freeze_temporarily(model):
         fit = fit_split_temperature(predict, data.validation, target, batch_size, team) if temperature else None
-        counts, *scaled = measure(
+        measured = measure(
             predict,
             plan_work(split_batches(images, batch_size), conditions, batch_size, target),
             seed=conditions.seed or 0,
@@ -144,11 +144,12 @@ def evaluate_subject(
             team=team,
             progress=lambda done: progress(min(done, total), total),
         )
-        shown = _shown_conditions(conditions, images) if team.is_rank_zero else ()
-        examples = example_predictions(predict, shown, data.classes, device=target)
-    info = describe_evaluation(split, counts[CLEAN], data.image_size, conditions, target, started)
-    fitted = _describe_fit(fit, scaled[0]) if fit else None
-    return make_results(counts, subject.about, info, data.classes, fitted), examples
+        shown = list(_shown_conditions(conditions, images)) if team.is_rank_zero else []
+        examples = example_predictions(predict, shown, data.classes, data.image_size, device=target)
+    info = describe_evaluation(split, measured.counts[CLEAN], data.image_size, conditions, target, started)
+    fitted = _describe_fit(fit, measured.scaled) if fit else None
+    results = make_results(measured.counts, subject.about, info, data.classes, fitted, measured.confusions)
+    return results, examples
 
 
 def _check_splits(data: DataSet, split: str, temperature: bool) -> None:
@@ -169,14 +170,15 @@ def _describe_fit(fit: TemperatureFit, scaled: Any) -> TemperatureResult:
 
 
 def _shown_conditions(conditions: Conditions | Benchmark, split: Split) -> Iterator[Condition]:
-    """The conditions to give examples of: clean, and every corruption at the middle one of its severities."""
+    """The conditions to give examples of: clean, and every corruption at one or two of its severities."""
     yield Condition("clean", 0, split.images, split.labels)
-    middle = sorted(conditions.severities)[len(conditions.severities) // 2]
+    severities = pick_severities(conditions.severities)
     if isinstance(conditions, Benchmark):
-        yield from (condition for condition in conditions if condition.severity == middle)
+        yield from (condition for condition in conditions if condition.severity in severities)
         return
     for name in conditions.corruptions:
-        yield Condition(name, middle, _Corrupted(split.images, name, middle, conditions), split.labels)
+        for severity in severities:
+            yield Condition(name, severity, _Corrupted(split.images, name, severity, conditions), split.labels)
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dign.corruptions import FAMILIES, family_of
+from dign.evaluation.confusion_result import MAX_CLASSES, ConfusionResult, find_worst
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
 from dign.evaluation.result_parts import (
     ConditionResult,
@@ -14,11 +15,13 @@ from dign.evaluation.result_parts import (
     TemperatureResult,
 )
 from dign.evaluation.results import Results
-from dign.metrics import Calibration, mean_corruption_accuracy, noise_corruption_accuracy
+from dign.metrics import Calibration, Confusion, mean_corruption_accuracy, noise_corruption_accuracy
 from dign.metrics.aggregation import MCA_N_CORRUPTIONS, pool
 
 Counts = dict[tuple[str, int], Calibration]
 """Calibration by corruption and severity; the clean images have severity 0."""
+Confusions = dict[tuple[str, int], Confusion]
+"""Confusion by corruption and severity, where there are few enough classes."""
 CLEAN = ("clean", 0)
 
 
@@ -28,6 +31,7 @@ def make_results(
     evaluation: EvaluationInfo,
     classes: Sequence[str],
     temperature: TemperatureResult | None = None,
+    confusions: Mapping[tuple[str, int], Confusion] | None = None,
 ) -> Results:
     """Results from the counts of the clean images and of every corruption."""
     clean, corrupted = separate_clean(counts)
@@ -39,6 +43,24 @@ def make_results(
         tabulate(corrupted),
         summarize(counts),
         temperature,
+        choose_confusions(counts, confusions or {}, len(classes)),
+    )
+
+
+def choose_confusions(
+    counts: Counts, confusions: Mapping[tuple[str, int], Confusion], classes: int
+) -> tuple[ConfusionResult, ...]:
+    """The confusion matrices that results have: clean, and under the condition of the lowest accuracy.
+
+    None where there are many classes, or where the predictions are of other classes than those that have a name.
+    """
+    worst = find_worst({each: part.compute().accuracy for each, part in counts.items() if each != CLEAN})
+    chosen = [condition for condition in (CLEAN, worst) if condition in confusions]
+    if classes > MAX_CLASSES or any(confusions[condition].classes != classes for condition in chosen):
+        return ()
+    return tuple(
+        ConfusionResult(name, severity, tuple(map(tuple, confusions[name, severity].compute().tolist())))
+        for name, severity in chosen
     )
 
 
