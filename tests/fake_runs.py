@@ -165,6 +165,31 @@ def write_fake_run(
     return folder
 
 
+def add_confusion(folder: Path, classes: list[str], worst: tuple[str, int] | None = None) -> Path:
+    """Give a run's results confusion matrices that agree with them: clean, and of the worst condition or of `worst`."""
+    file = folder / "results.json"
+    results = json.loads(file.read_text())
+    results["classes"] = classes
+    accuracies = {
+        (name, int(severity)): condition["accuracy"]
+        for name, corruption in results["corruptions"].items()
+        for severity, condition in corruption["severities"].items()
+    }
+    worst = worst or min(accuracies, key=accuracies.get, default=None)
+    results["confusion"] = []
+    for name, severity in (("clean", 0), *([worst] if worst else [])):
+        found = results["clean"] if name == "clean" else results["corruptions"][name]["severities"][str(severity)]
+        right, total = sum(found["bins"]["correct"]), found["count"]
+        counts = np.zeros((len(classes), len(classes)), dtype=int)
+        for image in range(total):  # every third mistake is for the next class, the others spread
+            label = image % len(classes)
+            wrong = (label + (1 if image % 3 == 0 else 1 + image % max(len(classes) - 1, 1))) % len(classes)
+            counts[label, label if image < right else wrong] += 1
+        results["confusion"].append({"corruption": name, "severity": severity, "counts": counts.tolist()})
+    file.write_text(json.dumps(results))
+    return folder
+
+
 @pytest.fixture
 def fake_run():
     """The function that writes a run folder: fake_run(folder, title, seed, ...)."""

@@ -4,6 +4,7 @@ import base64
 import json
 
 from dign.report.analysis.study import Group
+from dign.report.html import examples_section
 from dign.report.html.examples_section import PNG, Answer, Picture, example_images, pick_instructive
 from dign.report.html.page import build_page
 from dign.report.load import load_run
@@ -78,3 +79,25 @@ def test_what_is_not_shown_first_can_be_unfolded(fake_run, tmp_path):
     (folder / "examples.json").write_text(json.dumps({"images": [{**entry, "index": i} for i in range(30)]}))
     page = build_page(study_of([tmp_path]))
     assert page.count("<img") == 30 and "6 more images, by corruption and severity" in page
+
+
+def test_instructive_images_are_found_under_all_corruptions_however_many_images_there_are(fake_run, tmp_path, monkeypatch):
+    monkeypatch.setattr(examples_section, "IMAGE_BUDGET", 30 * len(ONE_PIXEL))
+    entry = {"severity": 3, "label": "1", "prediction": "1", "confidence": 99, "png": ONE_PIXEL}
+    images = [{**entry, "corruption": "brightness", "index": i} for i in range(40)]
+    images.append({**entry, "corruption": "zoom_blur", "index": 50, "prediction": "2"})
+    (fake_run(tmp_path / "a") / "examples.json").write_text(json.dumps({"images": images}))
+    (part,) = examples_section.examples_parts(study_of([tmp_path]))
+    assert part.content["first"][0].corruption == "zoom_blur"
+    assert len(part.content["first"]) == 24 and len(part.content["rest"]) == 6 and part.content["left_out"] == 11
+
+
+def test_the_second_class_is_shown_where_it_is_known_and_makes_sense(fake_run, tmp_path):
+    entry = {"corruption": "fog", "severity": 3, "label": "1", "prediction": "2", "confidence": 50, "png": ONE_PIXEL}
+    seconds = [{}, {"second": "7", "second_confidence": 12.3}, {"second": ["x"], "second_confidence": 12.3}]
+    seconds += [{"second": "7", "second_confidence": "all"}]
+    folder = fake_run(tmp_path / "a")
+    images = [{**entry, "index": index, **second} for index, second in enumerate(seconds)]
+    (folder / "examples.json").write_text(json.dumps({"images": images}))
+    assert [one["second"] for one in example_images(load_run(folder))] == ["", "7 12 %", "", ""]
+    assert "DiGN: 2 50 %, then 7 12 %" in build_page(study_of([tmp_path]))

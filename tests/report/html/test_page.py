@@ -7,7 +7,7 @@ import shutil
 from html.parser import HTMLParser
 
 import pytest
-from fake_runs import write_fake_run
+from fake_runs import add_confusion, write_fake_run
 
 from dign.report.analysis.story import headline
 from dign.report.html.examples_section import PNG
@@ -312,6 +312,9 @@ def test_a_large_grid_loads_and_is_small(open_page, grid_runs, tmp_path):
     assert len(page.locator(".heat").all()) == 10
 
 
+LONG_CLASSES = [f"{'very ' * (index % 4)}long name of class {index}" for index in range(20)]
+
+
 @pytest.fixture(scope="module")
 def own_study(tmp_path_factory):
     """Runs of one's own: a method with several settings, close results, an over-long name, examples."""
@@ -329,7 +332,8 @@ def own_study(tmp_path_factory):
             folder = write_fake_run(root / f"{sigma}-{weight}", "DiGN", config=settings)
             images = [{**entry, "index": i, "prediction": f"class {i}"} for i in range(4)]
             (folder / "examples.json").write_text(json.dumps({"images": images}))
-    write_fake_run(root / "standard", "Standard")
+            add_confusion(folder, [str(digit) for digit in range(10)])
+    add_confusion(write_fake_run(root / "standard", "Standard"), LONG_CLASSES)
     write_fake_run(root / "long", "RSE", run={"title": "A method whose name is far too long for any chart"})
     return root
 
@@ -365,6 +369,14 @@ def test_names_in_charts_stay_inside_and_apart_and_nothing_overflows(
             tab.click()
             assert page.evaluate(TEXTS_ASTRAY) == [], tab.inner_text()
             assert page.evaluate("document.documentElement.scrollWidth") <= width, tab.inner_text()
+
+
+def test_a_cell_of_a_confusion_matrix_tells_its_numbers(open_page, own_address):
+    page = open_page(own_address)
+    page.get_by_role("tab", name="Classes").click()
+    hover(page, page.locator("#classes .card svg .hit").first)
+    page.locator("#tip").wait_for(state="visible")
+    assert "Right" in page.locator("#tip").inner_text() and "Images" in page.locator("#tip").inner_text()
 
 
 def test_variants_have_short_names_everywhere_and_their_settings_in_a_table(open_page, own_address):

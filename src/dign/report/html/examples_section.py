@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dign.core.text import clean_text
+from dign.evaluation.json_values import is_percentage
 from dign.report.analysis.quantities import corruption_title
 from dign.report.analysis.study import Group, Study
 from dign.report.html.result_sections import ModelPart, per_model
@@ -32,6 +33,8 @@ class Answer:
     right: bool
     certainty: float
     """The confidence as a fraction."""
+    second: str = ""
+    """The second most probable class with its confidence, where it is known."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +63,15 @@ class Picture:
 def examples_parts(study: Study) -> list[ModelPart]:
     """Images under each corruption with what every method makes of them (docs/report.md: `examples.json`)."""
 
+    budget = IMAGE_BUDGET // len(study.models)
+
     def build(groups: Sequence[Group]) -> dict[str, Any] | None:
         pictures = _collect(groups)
         if not pictures:
             return None
-        first = pick_instructive(_within_budget(pictures, IMAGE_BUDGET // 2), SHOWN_FIRST)
+        first = _within_budget(pick_instructive(pictures, SHOWN_FIRST), budget)
         chosen = set(map(id, first))
-        room = IMAGE_BUDGET - sum(len(picture.png) for picture in first)
+        room = budget - sum(len(picture.png) for picture in first)
         rest = _within_budget([picture for picture in pictures if id(picture) not in chosen], room)
         return {"first": first, "rest": rest, "left_out": len(pictures) - len(first) - len(rest)}
 
@@ -91,7 +96,7 @@ def _collect(groups: Sequence[Group]) -> list[Picture]:
 def _answer(group: Group, example: dict[str, Any]) -> Answer:
     right = example["prediction"] == example["label"]
     confidence = example["confidence"]
-    return Answer(group, example["prediction"], f"{confidence:.0f}", right, confidence / 100)
+    return Answer(group, example["prediction"], f"{confidence:.0f}", right, confidence / 100, example["second"])
 
 
 def _within_budget(pictures: Sequence[Picture], budget: int) -> list[Picture]:
@@ -143,4 +148,12 @@ def _checked(raw: Any) -> dict[str, Any] | None:
         return None
     if not png.startswith(PNG) or not math.isfinite(entry["confidence"]):
         return None
-    return {**entry, "png": base64.b64encode(png).decode()}
+    return {**entry, "second": _second(raw), "png": base64.b64encode(png).decode()}
+
+
+def _second(raw: dict[str, Any]) -> str:
+    """The optional second most probable class, as '7 12 %'."""
+    name, confidence = raw.get("second"), raw.get("second_confidence")
+    if not isinstance(name, str) or not is_percentage(confidence):
+        return ""
+    return f"{clean_text(name)} {confidence:.0f} %"

@@ -21,6 +21,7 @@ from dign.report.analysis.tables import (
     summary_table,
     temperature_table,
 )
+from dign.report.html.classes_section import class_parts
 from dign.report.html.examples_section import examples_parts
 from dign.report.html.landscape_section import landscape_parts
 from dign.report.html.render import read_asset, render
@@ -71,6 +72,7 @@ def _panels(study: Study) -> list[Panel]:
     found = [
         ("summary", "Summary", _summary(study)),
         ("corruptions", "Corruptions", _corruptions(study)),
+        ("classes", "Classes", _classes(study)),
         ("calibration", "Calibration", _calibration(study)),
         ("examples", "Examples", _examples(study)),
         ("landscape", "Landscape", _landscape(study)),
@@ -102,6 +104,11 @@ def _corruptions(study: Study) -> Markup | None:
         by_corruption=corruption_table(study),
         by_severity=severity_table(study),
     )
+
+
+def _classes(study: Study) -> Markup | None:
+    parts = class_parts(study)
+    return render("classes.html", parts=parts) if parts else None
 
 
 def _calibration(study: Study) -> Markup:
