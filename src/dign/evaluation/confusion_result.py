@@ -46,7 +46,7 @@ class ConfusionResult:
         """Read an untrusted entry that has to agree with the measured `conditions`."""
         given = as_object(value, where)
         name, severity = given.get("corruption"), given.get("severity")
-        if not isinstance(name, str) or not is_count(severity):
+        if not isinstance(name, str) or not isinstance(severity, int) or not is_count(severity):
             fail(f"{where} names no condition")
         condition = conditions.get((clean_text(name), severity))
         if condition is None:

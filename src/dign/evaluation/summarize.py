@@ -55,7 +55,7 @@ def choose_confusions(
     None where there are many classes, or where the predictions are of other classes than those that have a name.
     """
     worst = find_worst({each: part.compute().accuracy for each, part in counts.items() if each != CLEAN})
-    chosen = [condition for condition in (CLEAN, worst) if condition in confusions]
+    chosen = [condition for condition in (CLEAN, worst) if condition is not None and condition in confusions]
     if classes > MAX_CLASSES or any(confusions[condition].classes != classes for condition in chosen):
         return ()
     return tuple(

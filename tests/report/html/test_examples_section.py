@@ -81,7 +81,9 @@ def test_what_is_not_shown_first_can_be_unfolded(fake_run, tmp_path):
     assert page.count("<img") == 30 and "6 more images, by corruption and severity" in page
 
 
-def test_instructive_images_are_found_under_all_corruptions_however_many_images_there_are(fake_run, tmp_path, monkeypatch):
+def test_instructive_images_are_found_under_all_corruptions_however_many_images_there_are(
+    fake_run, tmp_path, monkeypatch
+):
     monkeypatch.setattr(examples_section, "IMAGE_BUDGET", 30 * len(ONE_PIXEL))
     entry = {"severity": 3, "label": "1", "prediction": "1", "confidence": 99, "png": ONE_PIXEL}
     images = [{**entry, "corruption": "brightness", "index": i} for i in range(40)]

@@ -53,6 +53,8 @@ class ClassCard:
     rows: list[tuple[str, list[Bar]]]
     left_out: int
     shown: list[Shown]
+    dense: bool
+    """Whether a matrix has so many cells that it takes the whole width of the card."""
 
 
 def class_parts(study: Study) -> list[ModelPart]:
@@ -80,6 +82,7 @@ def _card(group: Group) -> ClassCard | None:
         rows,
         len(classes) - len(rows),
         [_show(group, matrix, classes) for matrix in matrices],
+        MOST_WITH_NUMBERS < len(classes) <= MOST,
     )
 
 
