@@ -38,7 +38,7 @@ def checks() -> Iterator[tuple[str, Check]]:
     from dign.augment.train_transforms import TrainTransforms
     from dign.corruptions import NAMES, corrupt
     from dign.methods import METHODS
-    from dign.metrics import Calibration
+    from dign.metrics import Calibration, Confusion
     from dign.models import build
     from dign.training.optimizers import make_optimizer
 
@@ -79,11 +79,11 @@ def checks() -> Iterator[tuple[str, Check]]:
         corrupt(torch.zeros(1, 3, 32, 32, dtype=torch.uint8), name, 3)  # tables are built on the host, once
         yield f"corrupt/{name}", corrupted(name, 3)
 
-    def calibrate() -> None:
-        metric = Calibration().to(CUDA)
-        metric.update(images(8, 1).flatten(1).repeat(1, 4)[:, :10].softmax(1), labels())
+    def update(metric: Calibration | Confusion) -> None:
+        metric.to(CUDA).update(images(8, 1).flatten(1).repeat(1, 4)[:, :10].softmax(1), labels())
 
-    yield "metrics/calibration", calibrate
+    yield "metrics/calibration", lambda: update(Calibration())
+    yield "metrics/confusion", lambda: update(Confusion(10))
 
     def optimize(name: str) -> Check:
         def run() -> None:

@@ -108,8 +108,11 @@ def measure(
         purpose = "predict/{}/{}".format(*part.condition)
         probabilities = predict(x, make_placed_generator(seed, purpose, part.first, device))
         scaled = None if temperature is None else apply_temperature(probabilities, temperature)
-        counts = [_count(each, part.labels, bins) for each in (probabilities, scaled) if each is not None]
-        _count_confusion(confusions, part, probabilities)
+        here, labels = probabilities.cpu(), part.labels.cpu()
+        counts = [_count(here, labels, bins)]
+        if scaled is not None:
+            counts.append(_count(scaled.cpu(), labels, bins))
+        _count_confusion(confusions, part.condition, here, labels)
         return counts
 
     totals: list[Counts] = [{} for _ in range(1 if temperature is None else 2)]
@@ -137,7 +140,7 @@ def measure(
 
 def _count(probabilities: Tensor, labels: Tensor, bins: int) -> Calibration:
     calibration = Calibration(bins)
-    calibration.update(probabilities.cpu(), labels.cpu())
+    calibration.update(probabilities, labels)
     return calibration
 
 
@@ -146,11 +149,11 @@ def _merge(totals: list[Counts], condition: tuple[str, int], counts: list[Calibr
         total.setdefault(condition, Calibration(part.bins)).merge(part)
 
 
-def _count_confusion(confusions: Confusions, part: Work, probabilities: Tensor) -> None:
+def _count_confusion(confusions: Confusions, condition: tuple[str, int], probabilities: Tensor, labels: Tensor) -> None:
     """Whole numbers, whose sum does not depend on the order: one matrix per condition is enough in each process."""
     classes = probabilities.shape[1]
     if classes <= MAX_CLASSES:
-        confusions.setdefault(part.condition, Confusion(classes)).update(probabilities.cpu(), part.labels.cpu())
+        confusions.setdefault(condition, Confusion(classes)).update(probabilities, labels)
 
 
 def _sum_confusions(parts: Iterable[Confusions]) -> Confusions:
