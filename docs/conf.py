@@ -17,6 +17,8 @@ suppress_warnings = ["misc.highlighting_failure"]  # examples of JSON with comme
 html_theme = "furo"
 html_title = f"dign {dign.__version__}"
 html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 
 highlight_language = "none"  # a block that names no language has none
 default_role = "code"  # docstrings write code in single backticks

@@ -38,3 +38,9 @@ def test_every_verb_has_a_page_that_the_site_lists(verb):
     name = {"corrupt": "corruptions"}.get(verb, verb)
     assert f"dign {verb}" in (DOCS / f"{name}.md").read_text(encoding="utf-8").splitlines()[0]
     assert f"\n{name}\n" in (DOCS / "index.md").read_text(encoding="utf-8")
+
+
+def test_every_guide_is_listed_and_linked_by_the_entry_page():
+    entry = (DOCS / "index.md").read_text(encoding="utf-8")
+    for page in (DOCS / "guides").glob("*.md"):
+        assert f"\nguides/{page.stem}\n" in entry and f"(guides/{page.name})" in entry

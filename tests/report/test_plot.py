@@ -86,3 +86,14 @@ def test_runs_of_one_method_are_named_by_their_folders_and_have_their_own_colors
     axes = plot.accuracy_by_severity([tmp_path / "first", tmp_path / "second"]).axes[0]
     assert set(drawn_lines(axes)) == {"first", "second"}
     assert len({line.get_color() for line in axes.lines}) == 2
+
+
+def test_results_of_any_model_are_drawn_without_a_folder(demo_runs):
+    results = load_run(demo_runs / "dign").results
+    line = drawn_lines(plot.accuracy_by_severity({"mine": results}).axes[0])["mine"]
+    assert line == drawn_lines(plot.accuracy_by_severity(demo_runs / "dign").axes[0])["DiGN"]
+    assert len(plot.reliability(results).axes) == 1
+    with pytest.raises(UserError, match="several runs are called 'dign-0': name them"):
+        plot.reliability([results, results])
+    with pytest.raises(UserError, match="runs has a int: expected Results, or the folder"):
+        plot.reliability(3)

@@ -1,9 +1,12 @@
 """Figures for a paper, from evaluated runs: each function returns a matplotlib `Figure`, which the caller saves.
 
->>> from dign.report.load import load_run
->>> from dign.report import plot
->>> figure = plot.reliability(load_run(Path("runs/dign")), under="noise")  # doctest: +SKIP
+>>> import torch, dign
+>>> model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 8 * 8, 10))
+>>> data = torch.rand(20, 3, 8, 8), torch.arange(20) % 10
+>>> results = dign.evaluate(model, data, dign.Conditions(corruptions=["shot_noise"], severities=[1, 3]))
+>>> figure = dign.plot.reliability({"mine": results}, under="noise")
 >>> figure.savefig("reliability.pdf")  # doctest: +SKIP
+>>> figure = dign.plot.accuracy_by_severity(["runs/standard", "runs/dign"])  # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING
 from dign.core.errors import UserError
 from dign.core.text import escape_mathtext
 from dign.evaluation.figures import RULE, draw_reliability, strip_frame
+from dign.evaluation.results import Results
 from dign.metrics import Calibration
 from dign.metrics.aggregation import MCA_N_CORRUPTIONS
 from dign.report.analysis.quantities import corruption_title
@@ -28,15 +32,16 @@ from dign.report.palette import color_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Runs = Run | Path | str | Sequence[Run | Path | str] | Mapping[str, Run | Path | str]
-"""A run or its folder, several of them, or several with the names that the figure gives them."""
+OneRun = Run | Results | Path | str
+Runs = OneRun | Sequence[OneRun] | Mapping[str, OneRun]
+"""Results or a run's folder, several of them, or several with the names that the figure gives them."""
 
 
 def reliability(runs: Runs, under: str = "clean", severity: int | None = None) -> Figure:
     """Draw accuracy against confidence, one diagram per run.
 
     Args:
-        runs: An evaluated run or its folder, a sequence of these, or a mapping from names to these.
+        runs: `Results` or the folder of an evaluated run, a sequence of these, or a mapping from names to these.
         under: "clean", "noise" (the noises of mCA-N), "all" (all corruptions of mCA), or the name of a corruption.
         severity: Takes only this severity; all of them by default.
 
@@ -63,7 +68,7 @@ def accuracy_by_severity(runs: Runs, under: str = "noise") -> Figure:
     """Draw accuracy against severity, one line per run, from clean images on.
 
     Args:
-        runs: An evaluated run or its folder, a sequence of these, or a mapping from names to these.
+        runs: `Results` or the folder of an evaluated run, a sequence of these, or a mapping from names to these.
         under: "noise" (the noises of mCA-N), "all" (all corruptions of mCA), or the name of a corruption.
 
     Returns:
@@ -95,7 +100,7 @@ def risk_coverage(runs: Runs, under: str = "noise", severity: int | None = None)
     The results hold counts per bin of confidence, so the curve is exact where a bin ends and straight in between.
 
     Args:
-        runs: An evaluated run or its folder, a sequence of these, or a mapping from names to these.
+        runs: `Results` or the folder of an evaluated run, a sequence of these, or a mapping from names to these.
         under: "clean", "noise" (the noises of mCA-N), "all" (all corruptions of mCA), or the name of a corruption.
         severity: Takes only this severity; all of them by default.
 
@@ -141,7 +146,7 @@ def landscape(runs: Runs) -> Figure:
     """Draw the loss landscape that `dign landscape` measured: the four panels of the paper's Figure 2.
 
     Args:
-        runs: A run with a measured landscape or its folder, a sequence of these, or a mapping from names to these.
+        runs: The folder of a run with a measured landscape, a sequence of these, or a mapping from names to these.
 
     Returns:
         A figure with four pairs of axes.
@@ -172,17 +177,26 @@ def _named(runs: Runs) -> dict[str, Run]:
     """Runs by the names that the figure gives them: the methods', or the folders' where methods are repeated."""
     if isinstance(runs, Mapping):
         return {name: _loaded(run) for name, run in runs.items()}
-    loaded = [_loaded(run) for run in ([runs] if isinstance(runs, Run | Path | str) else runs)]
+    several: Sequence[OneRun] = runs if isinstance(runs, Sequence) and not isinstance(runs, str) else [runs]
+    loaded = [_loaded(run) for run in several]
     if not loaded:
         raise UserError("runs is empty: expected at least one evaluated run")
     for names in ([run.title for run in loaded], [run.name for run in loaded], [str(run.folder) for run in loaded]):
         if len(set(names)) == len(names):
             break
+    else:
+        raise UserError(f"several runs are called '{names[0]}': name them, as in {{'a': first, 'b': second}}")
     return dict(zip(names, loaded, strict=True))
 
 
-def _loaded(run: Run | Path | str) -> Run:
-    return run if isinstance(run, Run) else load_run(Path(run))
+def _loaded(run: OneRun) -> Run:
+    if isinstance(run, Run):
+        return run
+    if isinstance(run, Results):
+        return Run(Path(run.run.name), run)
+    if isinstance(run, Path | str):
+        return load_run(Path(run))
+    raise UserError(f"runs has a {type(run).__name__}: expected Results, or the folder of an evaluated run.")
 
 
 def _slots(named: Mapping[str, Run]) -> list[int]:
