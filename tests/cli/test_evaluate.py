@@ -29,8 +29,11 @@ def results_of(*conditions, temperature=None):
 
 def test_the_command_says_what_goes_with_what(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.onnx").write_bytes(b"")
     for args, sentence in (
         ([], "Say what to evaluate"),
+        (["model.onnx"], "model.onnx is a file, but `dign evaluate` takes run folders: give the run"),
+        (["model.onnx"], "or --model MODULE:FUNCTION --weights FILE.safetensors --data NAME"),
         (["runs/a", "--model", "a:b"], "Say what to evaluate"),
         (["--model", "a:b"], "name them with --data"),
         (["runs/a", "--data", "digits"], "--data belongs to --model"),

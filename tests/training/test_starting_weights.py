@@ -147,6 +147,7 @@ def test_weights_that_changed_before_the_first_checkpoint_are_noticed(source, tm
     ("changes", "message"),
     [
         ({"init": "nowhere.safetensors"}, "There is no file nowhere.safetensors"),
+        ({"init": "model.pth"}, "model.pth may be a pickle, .*: save the weights with safetensors.torch.save_file"),
         ({"init": "."}, "neither a run folder nor a hub folder"),
         ({"init": "SOURCE", "model": "fastnet"}, "shape"),
         ({"init": "SOURCE", "model": "resnet18"}, "does not fit the model: it has"),

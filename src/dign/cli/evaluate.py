@@ -108,6 +108,7 @@ def _evaluate_runs(
     from dign.runs.folder import load_run
 
     on_the_fly, common = _conditions(options), _common(options)
+    _refuse_files(runs)
     wanted = on_the_fly.severities if options["severity"] else None
     with team.all_or_none():
         opened = [load_run(path) for path in runs]
@@ -118,6 +119,16 @@ def _evaluate_runs(
             with team.all_or_none():
                 conditions = benchmark_for(run.data(), folder, options["only"], wanted) if folder else on_the_fly
             yield name, evaluate_run(run, conditions, team=team, progress=follow, **common)
+
+
+def _refuse_files(runs: tuple[str, ...]) -> None:
+    from dign.core.errors import UserError
+
+    for path in filter(os.path.isfile, runs):
+        raise UserError(
+            f"{path} is a file, but `dign evaluate` takes run folders: give the run that it was made from, or "
+            "--model MODULE:FUNCTION --weights FILE.safetensors --data NAME for a model of your own."
+        )
 
 
 def _evaluate_model(

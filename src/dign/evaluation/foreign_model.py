@@ -69,11 +69,6 @@ def foreign_subject(entry: str, weights: str | Path | None, data: DataSet, label
         return _hub_subject(entry, data, label)
     model = make_foreign_model(entry)
     if weights is not None:
-        if Path(weights).suffix in (".pt", ".pth", ".bin", ".ckpt", ".pkl"):
-            raise UserError(
-                f"{weights} may be a pickle, which could run anything when opened: save the weights with "
-                "safetensors.torch.save_file(model.state_dict(), 'model.safetensors')."
-            )
         load_weights(Path(weights), model)
     check_logits(entry, model, (3, *data.image_size), len(data.classes), data.name)
     name = label or (Path(weights).stem if weights else entry)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from dign.core.errors import UserError, unknown_name
+from dign.core.errors import UserError, summarize_error, unknown_name
 from dign.core.pixels import to_float
 from dign.core.seeds import preserve_global_generators, seed_global_generators
 from dign.models.densenet import DenseNet121
@@ -73,8 +74,11 @@ def import_timm(wanted: str) -> Any:
     try:
         import timm
     except (ImportError, RuntimeError) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "timm":
+            raise UserError(f"{wanted} needs the timm library: pip install 'dign[timm]'.") from error
         raise UserError(
-            f"{wanted} needs the timm library, which cannot be imported here ({error}): pip install 'dign[timm]'."
+            f"{wanted} needs the timm library, which is installed but fails ({summarize_error(error)}): install the "
+            f"torchvision that fits torch {torch.__version__}."
         ) from error
     return timm
 
@@ -82,7 +86,9 @@ def import_timm(wanted: str) -> Any:
 def _build_timm(name: str, classes: int) -> nn.Module:
     timm = import_timm(f"timm:{name}")
     if name not in timm.list_models():
-        raise unknown_name("timm model", name, timm.list_models())
+        near = get_close_matches(name, timm.list_models(), n=10, cutoff=0.3)
+        hint = f"the nearest are {', '.join(near)}" if near else "`timm.list_models()` in Python lists them"
+        raise UserError(f"Unknown timm model '{name}': {hint}.")
     model: nn.Module = timm.create_model(name, num_classes=classes)
     return model
 

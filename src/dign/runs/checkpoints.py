@@ -15,6 +15,9 @@ from torch.optim import Optimizer
 from dign.core.errors import UserError
 from dign.core.files import replace_file
 
+PICKLES = (".pt", ".pth", ".bin", ".ckpt", ".pkl")
+"""Endings of files that torch and others write as pickles."""
+
 
 def save_weights(path: Path, model: nn.Module, **metadata: object) -> None:
     """Write a model's parameters and buffers."""
@@ -99,6 +102,11 @@ def _save(path: Path, tensors: dict[str, Tensor], metadata: dict[str, object]) -
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    if path.suffix in PICKLES:
+        raise UserError(
+            f"{path} may be a pickle, which could run anything when opened: save the weights with "
+            "safetensors.torch.save_file(model.state_dict(), 'model.safetensors')."
+        )
     try:
         with safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118

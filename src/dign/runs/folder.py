@@ -167,6 +167,10 @@ def load_run(path: Path | str) -> Run:
             f"{path} is a hub folder, but a run folder is expected: a hub folder can be predicted with, fine-tuned "
             "from and evaluated as a model."
         )
+    if path.is_file():
+        raise UserError(f"{path} is a file, not a run folder: give the folder that `dign train --out` made.")
+    if not path.exists():
+        raise UserError(f"There is no run folder {path}: give the folder that `dign train --out` made.")
     if not (path / "config.toml").is_file():
         raise UserError(f"{path} is not a run folder: it has no config.toml. `dign train` makes one.")
     config = RunConfig.from_mapping(read_toml(path / "config.toml"))
