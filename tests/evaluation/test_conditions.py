@@ -10,6 +10,12 @@ pytestmark = pytest.mark.slow
 
 
 def test_wrong_conditions_are_named():
+    with pytest.raises(UserError, match=r"corruptions must be a list of names, e\.g\. \['fog'\], not 'snow'"):
+        Conditions(corruptions="snow")
+    with pytest.raises(UserError, match=r"severities must be a list, e\.g\. \[1, 3\], not 3"):
+        Conditions(severities=3)
+    with pytest.raises(UserError, match="'blur' is a family: name its corruptions, defocus_blur, "):
+        Conditions(corruptions=["blur"])
     with pytest.raises(UserError, match="Did you mean 'fog'"):
         Conditions(corruptions=("fogg",))
     with pytest.raises(UserError, match="1 to 5"):

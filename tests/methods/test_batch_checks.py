@@ -26,6 +26,12 @@ def model():
     ("change", "message"),
     [
         (lambda x, y: ((255 * x).to(torch.uint8), y), "images are torch.uint8: expected float"),
+        (lambda x, y: (x.numpy(), y), "images are a ndarray: expected a float tensor"),
+        (lambda x, y: (x, y.numpy()), "labels are a ndarray: expected a tensor of class indices"),
+        (
+            lambda x, y: (x, y + 3),
+            r"labels go from \d to \d, but the model returns fewer logits",
+        ),
         (lambda x, y: (x[0], y), r"images have shape \(3, 8, 8\): expected \(N,C,H,W\)"),
         (lambda x, y: (x[:0], y[:0]), "the batch is empty"),
         (lambda x, y: (x, y.float()), "labels are torch.float32: expected integer class indices"),

@@ -104,3 +104,11 @@ def test_the_fitted_temperature_is_where_scipy_finds_the_smallest_loss():
         loss, bounds=(math.log(LOWEST), math.log(HIGHEST)), method="bounded", options={"xatol": 1e-9}
     )
     assert fit_temperature(2.5 * logits, labels).value == pytest.approx(math.exp(found.x), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "labels", [torch.rand(4), torch.zeros(3, dtype=torch.long), torch.zeros(4, 2, dtype=torch.long)]
+)
+def test_labels_that_are_not_one_class_index_per_row_are_refused(labels):
+    with pytest.raises(UserError, match=r"scores \(N,C\) and class indices \(N,\), not \(4, 2\) and"):
+        fit_temperature(torch.rand(4, 2), labels)

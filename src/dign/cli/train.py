@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,16 +108,34 @@ def resolve(given: dict[str, Any], words: list[str]) -> RunConfig:
     values |= given
     check_tables(values.get("settings", {}))
     if method_options:
-        from dign.methods.factory import assign_options
+        from dign.methods.factory import assign_options, make_method
 
         _check_spelling(method_options)
         settings = {name: dict(table) for name, table in values.get("settings", {}).items()}
-        for name, table in assign_options(coerce(values.get("method", "dign"), str, "method"), method_options).items():
+        method = coerce(values.get("method", "dign"), str, "method")
+        for name, table in assign_options(method, method_options).items():
             settings.setdefault(name, {}).update(table)
         values["settings"] = settings
+        try:
+            make_method(method, settings)
+        except UserError as error:
+            raise UserError(_name_typed_options(str(error), method_options)) from error
     if "data" not in values:
         raise UserError("Which data? Name it, as in `dign train cifar10`, or set `data` in the configuration file.")
-    return RunConfig.from_mapping(values)
+    try:
+        return RunConfig.from_mapping(values)
+    except UserError as error:
+        raise UserError(_name_typed_options(str(error), given.keys() - {"data"})) from error
+
+
+def _name_typed_options(message: str, options: Iterable[str]) -> str:
+    """The message with the option that was typed in place of the setting that it begins with."""
+    for option in options:
+        owner, _, key = option.rpartition(".")
+        setting = rf"(?:{re.escape(owner) if owner else '[a-z-]+'}\.)?{re.escape(key)}\b"
+        if re.match(setting, message):
+            return re.sub(setting, f"--{option.replace('_', '-')}", message, count=1)
+    return message
 
 
 def _check_spelling(method_options: dict[str, str]) -> None:

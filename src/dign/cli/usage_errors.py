@@ -100,5 +100,5 @@ def _name(param: click.Parameter) -> str:
 
 def _did_you_mean(flag: str, ctx: click.Context) -> str:
     flags = [flag for param in ctx.command.get_params(ctx) for flag in (*param.opts, *param.secondary_opts)]
-    near = find_nearest_name(flag, [flag for flag in flags if flag.startswith("--")])
-    return f" (did you mean {near}?)" if near else ""
+    near = find_nearest_name(flag.lstrip("-"), [flag.lstrip("-") for flag in flags if flag.startswith("--")])
+    return f" (did you mean --{near}?)" if near else ""

@@ -37,7 +37,14 @@ class Conditions:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if isinstance(self.corruptions, str):
+            raise UserError(f"corruptions must be a list of names, e.g. ['fog'], not '{self.corruptions}'.")
+        if isinstance(self.severities, int):
+            raise UserError(f"severities must be a list, e.g. [1, 3], not {self.severities}.")
         for name in self.corruptions:
+            if name in FAMILIES:
+                members = ", ".join(FAMILIES[name])
+                raise UserError(f"'{name}' is a family: name its corruptions, {members} (dign.corruptions.FAMILIES).")
             if name not in NAMES:
                 raise unknown_name("corruption", name, NAMES)
         for severity in self.severities:

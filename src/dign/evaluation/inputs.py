@@ -53,9 +53,10 @@ def open_images(data: Data, batch_size: int) -> ImageStream:
         return ImageStream(_checked_batches(partial(iter, DataLoader(data, batch_size=batch_size))), _length(data))
     if isinstance(data, Iterable) and not isinstance(data, str | dict | Tensor | np.ndarray):
         return ImageStream(_checked_batches(partial(iter, data)))
+    hint = "; dign.load_data loads one by its name" if isinstance(data, str) else ""
     raise UserError(
         "data must be a DataLoader or Dataset of (image, label), a pair of arrays (images, labels), or one of dign's "
-        f"data sets, not a {type(data).__name__}."
+        f"data sets, not a {type(data).__name__}{hint}."
     )
 
 

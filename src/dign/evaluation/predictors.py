@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
+from os import PathLike
 from typing import Any, TypeGuard, cast
 
 import torch
@@ -30,9 +31,10 @@ def make_predictor(model: Model) -> Predictor:
         return partial(predict_by_logits, model)
     function = getattr(model, "predict", model)
     if not callable(function):
+        hint = "; dign.load_model opens a run folder" if isinstance(model, str | PathLike) else ""
         raise UserError(
             f"model must be an nn.Module, an object with .predict, or a function from images to probabilities, "
-            f"not a {type(model).__name__}."
+            f"not a {type(model).__name__}{hint}."
         )
     if _takes_generator(function):
         return cast(Predictor, function)
@@ -99,9 +101,11 @@ def check_logits(
     if logits.dim() != 2 or len(logits) != 2 or (classes is not None and logits.shape[1] != classes):
         wanted = "(N, C)" if classes is None else f"(N, {classes}) for the {classes} classes of {data}"
         raise UserError(f"{name} must give logits {wanted}, but gives {tuple(logits.shape)} for two images.")
+    if logits.shape[1] < 2:
+        raise UserError(f"{name} gives one logit per image: expected one for each class, two for a binary classifier.")
     if not bool(logits.isfinite().all()):
         raise UserError(f"{name} gives logits that are not finite for a gray image: check its weights.")
-    if logits.shape[1] > 1 and _look_like_probabilities(logits):
+    if _look_like_probabilities(logits):
         raise UserError(f"{name} gives probabilities, where logits are expected: leave out its softmax.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -152,6 +153,17 @@ class Method:
         y = check_labels(y, x)
         warn_of_range(x)
         self._check_pixels_stay(y)
+        try:
+            return self._outcome(model, x, y, generator)
+        except IndexError as error:  # what torch says of a label on the CPU; on a GPU the kernel stops
+            if not re.match(r"Target -?\d+ is out of bounds", str(error)):
+                raise
+            raise UserError(
+                f"labels go from {int(y.min())} to {int(y.max())}, but the model returns fewer logits per image: "
+                "expected one for each class, and labels from 0 on."
+            ) from error
+
+    def _outcome(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> Outcome:
         wanted = [part.views(model, x, y, generator) for part in self.parts]
         batches = [x] if self.sees_clean else []
         batches += [view for views in wanted for view in views]

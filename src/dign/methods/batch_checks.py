@@ -28,10 +28,12 @@ def check_images(x: Tensor) -> None:
 
     >>> check_images(torch.zeros(2, 3, 8, 8, dtype=torch.uint8))
     Traceback (most recent call last):
-    dign.core.errors.UserError: images are torch.uint8: expected float in [0,1], e.g. dign.core.pixels.to_float(images).
+    dign.core.errors.UserError: images are torch.uint8: expected float in [0,1], e.g. images / 255.
     """
+    if not isinstance(x, Tensor):
+        raise UserError(f"images are a {type(x).__name__}: expected a float tensor (N,C,H,W) in [0,1].")
     if not x.is_floating_point():
-        raise UserError(f"images are {x.dtype}: expected float in [0,1], e.g. dign.core.pixels.to_float(images).")
+        raise UserError(f"images are {x.dtype}: expected float in [0,1], e.g. images / 255.")
     if x.dim() != 4:
         raise UserError(f"images have shape {tuple(x.shape)}: expected (N,C,H,W).")
 
@@ -46,6 +48,8 @@ def check_labels(y: Tensor, x: Tensor) -> Tensor:
     >>> check_labels(torch.tensor([1, 0], dtype=torch.uint8), torch.zeros(2, 3, 8, 8))
     tensor([1, 0])
     """
+    if not isinstance(y, Tensor):
+        raise UserError(f"labels are a {type(y).__name__}: expected a tensor of class indices (N,).")
     if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
         raise UserError(
             f"labels are {y.dtype}: expected integer class indices; give a binary classifier two logits and labels 0 "

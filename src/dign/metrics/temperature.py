@@ -98,6 +98,11 @@ def fit_temperature(scores: Tensor, labels: Tensor) -> TemperatureFit:
     """
     if len(labels) == 0:
         raise UserError("A temperature is fitted on images with labels, and there are none.")
+    if scores.dim() != 2 or labels.shape != scores.shape[:1] or labels.is_floating_point():
+        raise UserError(
+            f"A temperature is fitted on scores (N,C) and class indices (N,), not {tuple(scores.shape)} and "
+            f"{labels.dtype} {tuple(labels.shape)}."
+        )
     doubles = scores.double()
 
     def loss(log_temperature: float) -> float:
