@@ -263,12 +263,15 @@ def test_what_is_saved_is_what_was_measured(model, split, noise, tmp_path):
         (lambda x, y: {"batch_size": 0}, "batch_size"),
         (lambda x, y: {"bins": 0}, "bins"),
         (lambda x, y: {"temperature": -1.0}, "temperature must be positive"),
+        (lambda x, y: {"temperature": "warm"}, "temperature must be positive, not 'warm'"),
+        (lambda x, y: {"conditions": ["fog"]}, "conditions must be dign.Conditions or an open benchmark, not a list"),
+        (lambda x, y: {"device": "abacus"}, "There is no device called 'abacus'"),
     ],
 )
 def test_what_cannot_be_evaluated_is_one_clear_error(model, split, change, message):
     given = {"model": model, "data": split, **change(split.images, split.labels)}
     with pytest.raises(UserError, match=message):
-        evaluate(given.pop("model"), given.pop("data"), FOG, **given)
+        evaluate(**{"conditions": FOG, **given})
 
 
 def test_a_module_that_ends_in_softmax_is_refused(model, split):

@@ -28,6 +28,10 @@ def test_confusion_is_of_the_clean_images_and_of_the_worst_condition(results):
     assert worst.counts == ((0, 5), (4, 1)) and worst.accuracy_by_class == (0, 20)
 
 
+def test_results_are_shown_as_a_table(results):
+    assert str(results) == repr(results) and "accuracy: mCA-N" in repr(results), "a notebook shows the repr"
+
+
 def test_a_file_is_read_back_as_it_was(results, tmp_path):
     file = results.save(tmp_path / "mine.json")
     assert Results.load(file) == results

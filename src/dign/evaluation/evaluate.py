@@ -23,6 +23,7 @@ from dign.evaluation.predictors import CheckedPredictor, Model, check_logits, de
 from dign.evaluation.result_parts import TemperatureResult
 from dign.evaluation.results import Results
 from dign.evaluation.summarize import CLEAN, make_results, pool_calibration
+from dign.parallel.devices import find_device
 
 
 def evaluate(
@@ -72,12 +73,17 @@ def evaluate(
     (8, [1, 3])
     """
     check_integer(1, bins=bins, batch_size=batch_size)
-    if temperature is not None and not temperature > 0:
-        raise UserError(f"temperature must be positive, not {temperature}.")
+    if temperature is not None and not (isinstance(temperature, int | float) and temperature > 0):
+        raise UserError(f"temperature must be positive, not {temperature!r}.")
     started = time.monotonic()
     conditions = Conditions() if conditions is None else conditions
+    if not isinstance(conditions, Conditions | Benchmark):
+        raise UserError(
+            f"conditions must be dign.Conditions or an open benchmark, not a {type(conditions).__name__}: "
+            'expected e.g. dign.Conditions(corruptions=["fog"], severities=[3]).'
+        )
     run = describe_model(model, name)
-    target = device_of(model) if device is None else torch.device(device)
+    target = device_of(model) if device is None else find_device(str(device))
     stream = open_images(data, batch_size)
     batches = iter(stream.batches)
     first = next(batches, None)

@@ -31,7 +31,7 @@ SCHEMA = 1
 RESULTS_FILE = "results.json"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Results:
     """What an evaluation measured. Prints as a table.
 
@@ -88,7 +88,7 @@ class Results:
         """Whether mCA is about more than noise; under noise alone it is mCA-N by another name."""
         return self.summary.goes_beyond_noise
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return format_table(self)
 
     def to_frame(self) -> DataFrame:

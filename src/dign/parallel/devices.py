@@ -13,6 +13,17 @@ from dign.core.errors import UserError
 
 
 def pick_device(name: str) -> torch.device:
+    """Return the device called `name`, and make cuDNN deterministic.
+
+    >>> pick_device("cpu")
+    device(type='cpu')
+    """
+    device = find_device(name)
+    torch.backends.cudnn.deterministic = True
+    return device
+
+
+def find_device(name: str) -> torch.device:
     """Return the device called `name`.
 
     Args:
@@ -21,7 +32,7 @@ def pick_device(name: str) -> torch.device:
     Raises:
         UserError: There is no such device, or it cannot compute in float64.
 
-    >>> pick_device("cpu")
+    >>> find_device("cpu")
     device(type='cpu')
     """
     if name == "auto":
@@ -41,7 +52,6 @@ def pick_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
         reason = str(error).splitlines()[0].partition(". ")[0].rstrip(".")
         raise UserError(f"The device '{name}' cannot be used here ({reason}): use the device 'cpu'.") from error
-    torch.backends.cudnn.deterministic = True
     return device
 
 
