@@ -17,7 +17,7 @@ from dign.core.divergences import kl, log_probabilities
 from dign.core.errors import UserError
 from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import image_noise, make_placed_generator
-from dign.core.pixels import divide
+from dign.core.pixels import to_float
 from dign.landscape.batch_size import Progress, find_batch_size, run_in_batches
 from dign.landscape.bounds import loss_difference_bound
 from dign.landscape.curvature import hessian
@@ -115,11 +115,11 @@ def _to_double(model: nn.Module) -> nn.Module:
 
 def _prepare_images(images: Tensor, plan: TheoryPlan, *, first: int) -> Tensor:
     """uint8 images as float64 in [0,1], moved by U(-1/2, 1/2) of an 8-bit step if the plan says so."""
-    x = images.double()
+    x = to_float(images, torch.float64)
     if plan.dequantize:
         noise = image_noise(x, first=first, seed=plan.seed, purpose="theory/dequantize", draw=0)
-        x = x + torch.special.ndtr(noise) - 0.5
-    return divide(x, 255)
+        x = x + (torch.special.ndtr(noise) - 0.5) / 255
+    return x
 
 
 def theory_batch(model: nn.Module, x: Tensor, y: Tensor, plan: TheoryPlan, *, first: int = 0) -> dict[str, Tensor]:
