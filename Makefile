@@ -1,5 +1,5 @@
 PYTHON ?= python3
-# Everything that is written lies in these three folders: a read-only checkout works with all of them elsewhere
+# Everything that is written goes into these three folders: a read-only checkout works with all of them elsewhere
 # (make test VENV=/elsewhere/venv, make docs VENV=/elsewhere/venv BUILD=/elsewhere/build).
 VENV ?= .venv
 BUILD ?= build

@@ -78,7 +78,7 @@ def load_runs(paths: Iterable[Path | str]) -> tuple[list[Run], list[str]]:
 def find_run_folders(path: Path) -> list[Path]:
     """`path` itself if it is a run folder, else the run folders inside it, in the order of their names."""
     if not path.is_dir():
-        raise UserError(f"There is no run folder '{clean_text(path)}': give the folder that `dign train --out` made.")
+        raise UserError(f"There is no run folder '{clean_text(path)}': expected a folder that `dign train` made.")
     if any((path / name).is_file() for name in RUN_FILES):
         return [path]
     found: list[Path] = []

@@ -272,7 +272,7 @@ def _evaluation_differences(runs: Sequence[Run]) -> list[str]:
 
 
 def _with_slots(groups: Sequence[Group]) -> tuple[Group, ...]:
-    """A known method has its own slot; variants and strangers take the next free ones, alike for all models."""
+    """A known method has its own slot; variants and unknown methods take the next free ones, alike for all models."""
     labels = list(dict.fromkeys(group.label for group in groups if group.label not in METHOD_ORDER))
     slots = {label: len(METHOD_ORDER) + index for index, label in enumerate(labels)}
     slots |= {label: index for index, label in enumerate(METHOD_ORDER)}
