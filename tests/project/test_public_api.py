@@ -77,6 +77,8 @@ def test_no_subpackage_has_the_name_of_something_public():
 def test_a_public_name_has_a_docstring_with_an_example(name):
     thing = getattr(dign, name)
     assert ">>> " in (inspect.getdoc(thing) or ""), f"{dign._PUBLIC[name]} has no example"
+    if inspect.isfunction(thing):
+        assert "Args:" in inspect.getdoc(thing) and "Returns:" in inspect.getdoc(thing), name
 
 
 def test_the_reference_lists_every_public_name_once():

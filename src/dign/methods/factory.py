@@ -28,6 +28,9 @@ def make_method(
         data: The data set, whose published settings are the defaults.
         label_smoothing: Label smoothing, unless `settings` has it.
 
+    Returns:
+        The method.
+
     Raises:
         UserError: A name or a setting is unknown, or a value is out of range.
 

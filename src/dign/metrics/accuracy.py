@@ -52,7 +52,17 @@ class Accuracy(Metric[float]):
 
 
 def accuracy(scores: Tensor, labels: Tensor) -> float:
-    """Top-1 accuracy in percent of logits or probabilities (N,C) against class indices (N,): see `Accuracy`.
+    """Top-1 accuracy in one call: see `Accuracy`.
+
+    Args:
+        scores: Logits or probabilities (N,C).
+        labels: Class indices (N,).
+
+    Returns:
+        Accuracy in percent.
+
+    Raises:
+        UserError: The shapes or the labels are wrong, or there are no predictions.
 
     >>> accuracy(torch.tensor([[2.0, -1.0], [0.0, 3.0]]), torch.tensor([0, 1]))
     100.0

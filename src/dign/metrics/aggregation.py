@@ -48,6 +48,12 @@ def mean_corruption_accuracy(accuracies: Accuracies, corruptions: Iterable[str] 
 def noise_corruption_accuracy(accuracies: Accuracies) -> float | None:
     """mCA-N: mCA over impulse, shot and speckle noise.
 
+    Args:
+        accuracies: Accuracy in percent by corruption and severity.
+
+    Returns:
+        The mean in percent; None where none of these noises was measured.
+
     >>> noise_corruption_accuracy({"fog": {1: 80.0}, "shot_noise": {1: 50.0}, "gaussian_noise": {1: 10.0}})
     50.0
     """

@@ -159,7 +159,18 @@ class Calibration(Metric[CalibrationScores]):
 
 
 def calibration(probabilities: Tensor, labels: Tensor, bins: int = 16) -> CalibrationScores:
-    """Accuracy and calibration of probabilities (N,C) against class indices (N,): see `Calibration`.
+    """Accuracy and calibration in one call: see `Calibration`.
+
+    Args:
+        probabilities: (N,C), each row in [0,1].
+        labels: Class indices (N,).
+        bins: Number of bins.
+
+    Returns:
+        The scores.
+
+    Raises:
+        UserError: A shape or a value is wrong, or there are no predictions.
 
     >>> scores = calibration(torch.tensor([[0.9, 0.1], [0.2, 0.8]]), torch.tensor([0, 0]))
     >>> round(scores.rmse, 2)  # sqrt((0.1^2 + 0.8^2) / 2)

@@ -91,7 +91,17 @@ class Temperature(Metric[TemperatureFit]):
 
 
 def fit_temperature(scores: Tensor, labels: Tensor) -> TemperatureFit:
-    """The temperature for logits or log-probabilities (N,C) and class indices (N,): see `Temperature`.
+    """Fit a temperature in one call: see `Temperature`.
+
+    Args:
+        scores: Logits or log-probabilities (N,C).
+        labels: Class indices (N,).
+
+    Returns:
+        The temperature, and the log losses without and with it.
+
+    Raises:
+        UserError: There are no images.
 
     >>> fit_temperature(torch.tensor([[4.0, 0.0]] * 4), torch.tensor([0, 0, 0, 1])).images
     4
@@ -116,6 +126,13 @@ def apply_temperature(probabilities: Tensor, temperature: float) -> Tensor:
     """softmax(log p / T): the probabilities (N,C) that logits divided by T would have given.
 
     The order of the classes stays, so accuracy does too.
+
+    Args:
+        probabilities: (N,C).
+        temperature: T, above 0; above 1 makes the model less confident.
+
+    Returns:
+        Probabilities (N,C).
 
     >>> apply_temperature(torch.tensor([[0.9, 0.1]]), 2.0)  # 0.9 ** 0.5 : 0.1 ** 0.5 = 3 : 1
     tensor([[0.7500, 0.2500]])

@@ -42,6 +42,9 @@ def from_arrays(
         validation: Fraction of the training images to cut off as the validation split.
         validation_seed: Decides which images are cut off.
 
+    Returns:
+        The data set, with its three splits.
+
     Raises:
         UserError: An array has the wrong shape, type or range.
 
