@@ -1,16 +1,13 @@
-"""`dign landscape` as a person runs it: files, figures, repeatability, and mistakes in one sentence."""
+"""`dign landscape` as a user runs it: files, figures, repeatability, and mistakes in one sentence."""
 
 import json
 import shutil
 from pathlib import Path
 
 import pytest
-import torch
 
 from dign.cli import main
-from dign.cli.landscape import parse_radii
-from dign.core.errors import UserError
-from dign.landscape.figures import FORMATS, landscape_figure, line_looks
+from dign.landscape.figures import FORMATS
 from dign.runs.checkpoints import save_weights
 from dign.runs.config import RunConfig
 from dign.runs.folder import create_run, load_run_data
@@ -73,42 +70,11 @@ def test_mistakes_are_one_sentence(words, message, runs, tmp_path, capsys) -> No
     assert message in error and "Traceback" not in error and error.count("\n") == 1
 
 
-def test_a_folder_that_is_no_run_and_a_run_named_twice(runs, tmp_path, capsys) -> None:
+def test_a_folder_that_is_not_a_run_and_a_run_named_twice(runs, tmp_path, capsys) -> None:
     assert dign("landscape", tmp_path, "--out", tmp_path) == 2
     assert "not a run folder" in capsys.readouterr().err
     assert dign("landscape", runs[0], runs[0], "--out", tmp_path) == 2
     assert "given twice" in capsys.readouterr().err
-
-
-def test_radii() -> None:
-    assert parse_radii("1,2.5") == (1.0, 2.5)
-    assert parse_radii("1:2:3") == (1.0, 1.5, 2.0)
-    for wrong in ("", "1:2", "1:2:1", "a,b"):
-        with pytest.raises(UserError):
-            parse_radii(wrong)
-
-
-def test_runs_that_a_grid_named_by_their_seed_are_one_line() -> None:
-    named = [("Standard", "a-seed0"), ("Standard", "a-seed1"), ("Other", "c-seed0")]
-    looks = line_looks([{"title": title, "name": name} for title, name in named])
-    assert [look["label"] for look in looks] == ["Standard (a, 2 runs)", None, "Other (c-seed0)"]
-
-
-def test_bands_are_95_percent_of_the_mean_and_lines_keep_their_method() -> None:
-    named = [("DiGN", "a-0"), ("DiGN", "a-1"), ("DiGN", "b"), ("Other", "c")]
-    models = [{"title": title, "name": name} for title, name in named]
-    looks = line_looks(models)
-    assert [look["label"] for look in looks] == ["DiGN (a, 2 runs)", None, "DiGN (b)", "Other (c)"]
-    assert looks[0]["color"] == looks[1]["color"]
-    assert len({look["color"] for look in looks}) == 3
-    panel = {"mean": [1.0, 2.0], "standard_error": [0.1, 0.2], "median": [1.0, 2.0]}
-    panels = dict.fromkeys(("loss_difference", "accuracy", "first_order", "second_order"), panel)
-    figure = landscape_figure({"settings": {"radii": [2.0, 1.0]}, "models": [{**models[0], "panels": panels}]})
-    line = figure.axes[0].lines[0]
-    assert line.get_xdata().tolist() == [1.0, 2.0] and line.get_ydata().tolist() == [2.0, 1.0]
-    corners = torch.tensor(figure.axes[0].collections[0].get_paths()[0].vertices)
-    at_two = corners[corners[:, 0] == 2.0][:, 1]
-    assert float(at_two.max()) == pytest.approx(1 + 1.96 * 0.1)
 
 
 @pytest.mark.slow

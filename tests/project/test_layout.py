@@ -47,6 +47,13 @@ def test_the_guide_for_contributors_names_files_that_exist():
     assert len(named) > 30 and [path for path in named if path not in examples and not (ROOT / path).exists()] == []
 
 
+def test_every_module_has_a_test_file():
+    """src/dign/a/b.py has tests/a/test_b.py; a package's __init__.py may have one."""
+    modules = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path.name != "__init__.py"]
+    missing = [str(path) for path in modules if not (TESTS / path.parent / f"test_{path.name}").is_file()]
+    assert missing == []
+
+
 @pytest.mark.parametrize("path", MIRRORED, ids=lambda path: path.relative_to(TESTS).as_posix())
 def test_a_test_file_names_a_module(path):
     """tests/a/test_b.py tests src/dign/a/b.py, and tests/a/test_a.py the package's own src/dign/a/__init__.py."""

@@ -8,6 +8,7 @@ from dataclasses import MISSING, fields
 from typing import Any, get_type_hints
 
 import click
+from click.shell_completion import CompletionItem
 
 from dign.core.errors import UserError
 from dign.runs.config import RunConfig
@@ -55,7 +56,7 @@ def _make_completer(names: Mapping[str, str]) -> Any:
         known, _, last = incomplete.rpartition("+")
         prefix = f"{known}+" if known else ""
         matches = [(name, text) for name, text in names.items() if name.startswith(last)]
-        return [click.shell_completion.CompletionItem(prefix + name, help=text) for name, text in matches]
+        return [CompletionItem(prefix + name, help=text) for name, text in matches]
 
     return complete
 

@@ -1,0 +1,48 @@
+"""`dign grid`: the plan without running it, and mistakes in one sentence."""
+
+import pytest
+
+from dign.cli import main
+
+GRID = """
+data = "digits"
+size = 8
+method = ["standard", "rse"]
+epochs = 6
+batch_size = 128
+threads = 1
+[evaluate]
+only = "shot_noise"
+severity = 3
+"""
+
+
+@pytest.mark.slow
+def test_a_dry_run_shows_the_plan_and_writes_nothing(tmp_path, capsys):
+    file = tmp_path / "grid.toml"
+    file.write_text(GRID)
+    with pytest.raises(SystemExit) as end:
+        main(["grid", str(file), "--out", str(tmp_path / "runs"), "--dry-run"])
+    assert end.value.code == 0
+    said = capsys.readouterr().err
+    assert "2 runs, 0 done. Left: 2 runs, 2.0 Standard-equivalents" in said and "about" in said
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--gpus", "1"], "--gpus is for Ray"),
+        (["--only", "nothing"], "No run matches nothing"),
+        (["--sensitivity"], "There is no sensitivity study to draw"),
+        (["--out", "nowhere://x"], "Results cannot be written to nowhere://x"),
+    ],
+)
+def test_mistakes_on_the_command_line(tmp_path, capsys, words, sentence):
+    file = tmp_path / "grid.toml"
+    file.write_text(GRID)
+    with pytest.raises(SystemExit) as end:
+        main(["grid", str(file), *words])
+    assert end.value.code == 2
+    said = capsys.readouterr().err
+    assert sentence in said and len(said.strip().splitlines()) == 1
