@@ -152,7 +152,7 @@ def test_a_disk_that_fills_up_while_training_leaves_the_last_checkpoint(dign_com
     assert dign_command("train", "--resume", run, "--quiet")[0] == 0
 
 
-def test_evaluating_an_unfinished_run_says_how_to_go_on(dign_command, trained, tmp_path):
+def test_evaluating_an_unfinished_run_says_how_to_resume(dign_command, trained, tmp_path):
     shutil.copytree(trained, tmp_path / "copy")
     (tmp_path / "copy" / "model.safetensors").unlink()
     code, _, err = dign_command("evaluate", tmp_path / "copy", "--only", "noise")

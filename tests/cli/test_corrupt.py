@@ -1,4 +1,4 @@
-"""`dign corrupt`, as a person would call it."""
+"""`dign corrupt`, as a user runs it."""
 
 import json
 import subprocess

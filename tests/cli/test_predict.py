@@ -1,4 +1,4 @@
-"""`dign predict` as a person uses it."""
+"""`dign predict` as a user runs it."""
 
 import io
 import json

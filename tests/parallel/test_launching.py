@@ -87,7 +87,7 @@ def test_slurm_is_what_fabric_takes_for_slurm(started):
     with pytest.raises(UserError, match="use devices 3 and nodes 2"):
         resolve_process_counts(1, 1)  # perhaps a shell in which nobody else runs: not to be waited for
     started({"SLURM_JOB_NAME": "interactive"})
-    assert not is_slurm() and not SLURMEnvironment.detect(), "there a person starts the processes"
+    assert not is_slurm() and not SLURMEnvironment.detect(), "there the user starts the processes"
 
 
 def test_processes_that_devices_made_leave_failing_to_the_first(started):

@@ -45,7 +45,7 @@ severity = "3"
 
 @dataclass(frozen=True)
 class Scenario:
-    """`next_command(place)` is what a person types in the folder `place`, at first and after every death.
+    """`next_command(place)` is what a user types in the folder `place`, at first and after every death.
 
     `equip` puts into an empty folder what has to be there; `amend` changes the process that takes the work up again.
     """

@@ -21,7 +21,7 @@ from dign.grid.plan import read_plan
 class Format:
     """`make` writes valid files into an empty folder; `read` reads them all, and asserts that what it got is valid.
 
-    Files that match `mutated` are what a stranger changes. `weight` is the share of the inputs, and less for readers
+    Files that match `mutated` are what an attacker changes. `weight` is the share of the inputs, and less for readers
     that take long.
     """
 

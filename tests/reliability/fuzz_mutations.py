@@ -1,4 +1,4 @@
-"""Changes that a stranger, a bad disk or a broken download makes to a file."""
+"""Changes that an attacker, a bad disk or a broken download makes to a file."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ MOST_GROWTH = 0.02
 
 
 def one_round(number: int, place: Path) -> None:
-    """All that a person does with a run, in `place`, of which nothing is left."""
+    """All that a user does with a run, in `place`, of which nothing is left."""
     method = list(METHODS)[number % len(METHODS)]
     run_folder = place / "run"
     config = RunConfig.from_mapping({**SMALL, "method": method, "seed": number})
@@ -147,7 +147,7 @@ def main() -> int:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory(prefix="dign-soak-") as folder:
         place = Path(folder)
-        os.environ["TMPDIR"] = tempfile.tempdir = str(place / "temporary")  # what anybody leaves there is counted
+        os.environ["TMPDIR"] = tempfile.tempdir = str(place / "temporary")  # whatever is left there is counted
         Path(tempfile.tempdir).mkdir()
         records = soak(60 * options.minutes, options.rounds, place, lambda text: print(text, flush=True))
     outcome = verdict(records)

@@ -1,4 +1,4 @@
-"""Files from strangers: code in them never runs, and what is wrong with them is said in one line."""
+"""Untrusted files: code in them never runs, and what is wrong with them is one line."""
 
 import json
 import os

@@ -73,7 +73,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(undisturbe
 @pytest.mark.slow
 @pytest.mark.parametrize("stop_after", [1, 7, 10, 13])
 def test_an_interrupted_run_resumes_to_the_same_weights(undisturbed, tmp_path, monkeypatch, stop_after):
-    """Ten steps make an epoch: 7 and 13 lie in the middle of one."""
+    """Ten steps make an epoch: 7 and 13 are in the middle of one."""
     with interrupted_after(stop_after, monkeypatch), pytest.raises(Interrupted, match=f"step {stop_after} of 20"):
         train(config(), tmp_path / "run", quiet=True)
     assert not load_run(tmp_path / "run").finished
