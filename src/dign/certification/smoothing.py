@@ -215,6 +215,14 @@ class Smoothed(nn.Module):
 def smoothed(model: nn.Module, sigma: float, n: int = 1000) -> Smoothed:
     """The model smoothed by noise of standard deviation `sigma`, by votes of `n` noisy copies.
 
+    Args:
+        model: A module from images (N,C,H,W) in [0,1] to logits.
+        sigma: Standard deviation of the noise, in pixel units of [0,1].
+        n: Noisy copies of each image.
+
+    Returns:
+        A classifier whose `predict` gives the shares of the votes.
+
     >>> model = nn.Sequential(nn.Flatten(), nn.Linear(3, 2))
     >>> smoothed(model, sigma=0.25, n=100).predict(torch.zeros(1, 3, 1, 1)).sum()
     tensor(1.)

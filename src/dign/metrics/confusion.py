@@ -80,7 +80,17 @@ class Confusion(Metric[Tensor]):
 
 
 def confusion(probabilities: Tensor, labels: Tensor) -> Tensor:
-    """The confusion matrix (C,C) of probabilities or logits (N,C) against class indices (N,): see `Confusion`.
+    """The confusion matrix in one call: see `Confusion`.
+
+    Args:
+        probabilities: Probabilities or logits (N,C).
+        labels: Class indices (N,).
+
+    Returns:
+        Counts (C,C), int64; rows are true classes.
+
+    Raises:
+        UserError: The shapes or the labels are wrong, or there are no predictions.
 
     >>> confusion(torch.tensor([[2.0, -1.0], [0.0, 3.0]]), torch.tensor([0, 1]))
     tensor([[1, 0],

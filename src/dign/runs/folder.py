@@ -168,9 +168,9 @@ def load_run(path: Path | str) -> Run:
             "from and evaluated as a model."
         )
     if path.is_file():
-        raise UserError(f"{path} is a file, not a run folder: give the folder that `dign train --out` made.")
+        raise UserError(f"{path} is a file, not a run folder: expected a folder that `dign train` made.")
     if not path.exists():
-        raise UserError(f"There is no run folder {path}: give the folder that `dign train --out` made.")
+        raise UserError(f"There is no run folder {path}: expected a folder that `dign train` made.")
     if not (path / "config.toml").is_file():
         raise UserError(f"{path} is not a run folder: it has no config.toml. `dign train` makes one.")
     config = RunConfig.from_mapping(read_toml(path / "config.toml"))
