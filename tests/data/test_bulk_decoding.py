@@ -5,7 +5,7 @@ from PIL import Image
 
 from dign.core.errors import UserError
 from dign.core.progress import ignore_progress
-from dign.data.bulk_decoding import Picture, map_pictures, write_pictures
+from dign.data.bulk_decoding import Picture, UnreadableImages, map_pictures, write_pictures
 from dign.data.cache import create_store, open_store
 
 
@@ -42,4 +42,19 @@ def test_a_picture_of_another_size_or_without_pixels_is_named_and_no_store_is_le
 
 def test_results_come_in_the_order_of_the_pictures(tmp_path):
     pictures = [Picture(str(number), b"", number) for number in range(300)]
-    assert list(map_pictures(lambda picture: picture.label, pictures)) == list(range(300))
+    assert list(map_pictures(lambda picture: picture.label, pictures, {})) == list(range(300))
+
+
+def test_all_pictures_that_cannot_be_read_are_listed_twenty_by_name(tmp_path):
+    broken = [Picture(f"broken-{number}.png", b"not a picture", 0) for number in range(25)]
+    with pytest.raises(UnreadableImages, match=r"^25 images cannot be read: broken-0\.png \(") as error:
+        write(tmp_path, [save(tmp_path, 1), *broken])
+    message = str(error.value)
+    assert "broken-19.png" in message and "broken-20.png" not in message
+    assert message.endswith("and 5 more: fix them or remove them.")
+    assert list(error.value.reasons) == [picture.name for picture in broken]
+
+
+def test_the_message_about_twenty_files_in_deep_folders_is_not_cut_off():
+    message = str(UnreadableImages({f"{'deep/' * 50}{number}.png": "w" * 500 for number in range(30)}))
+    assert message.endswith("and 10 more: fix them or remove them.") and "/19.png" in message

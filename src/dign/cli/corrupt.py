@@ -52,6 +52,7 @@ def _complete_only(context: click.Context, parameter: click.Parameter, incomplet
 )
 @click.option("--split", type=click.Choice(["test", "validation", "train"]), default="test", show_default=True)
 @click.option("--size", type=click.IntRange(min=8), help="resize the images of DATA to SIZE x SIZE first")
+@click.option("--skip-unreadable", is_flag=True, help="leave out images of a folder that cannot be read")
 @click.option("--seed", type=int, default=0, show_default=True, help="seed of the corruptions")
 @click.option("--workers", type=click.IntRange(min=1), help="threads; default: the number of cores")
 @click.option("--quiet", "-q", is_flag=True, help="no progress bar, no summary")
@@ -124,7 +125,7 @@ def _benchmark(source: str, options: dict[str, Any]) -> None:
     from dign.evaluation.conditions import choose_corruptions, parse_severities
 
     names, severities = choose_corruptions(options["only"]), parse_severities(options["severity"])
-    data = load(source, size=options["size"])
+    data = load(source, size=options["size"], skip_unreadable=options["skip_unreadable"])
     split = getattr(data, options["split"])
     layout = options["layout"]
     if layout == "auto":

@@ -78,8 +78,11 @@ def fetch(name: str, origin: Path | None, quiet: bool, as_json: bool) -> None:
 @click.option("--size", type=click.IntRange(1, 4096), help="Resize every image to SIZE x SIZE.")
 @click.option("--validation", type=float, default=0.1, show_default=True, help="Fraction cut from the training images.")
 @click.option("--validation-seed", type=int, default=0, show_default=True, help="Another seed cuts other images.")
+@click.option("--skip-unreadable", is_flag=True, help="Leave out images of a folder that cannot be read.")
 @json_option
-def show(name: str, size: int | None, validation: float, validation_seed: int, as_json: bool) -> None:
+def show(
+    name: str, size: int | None, validation: float, validation_seed: int, skip_unreadable: bool, as_json: bool
+) -> None:
     """Show splits, classes, image size and the location of the data set NAME.
 
     \b
@@ -90,7 +93,14 @@ def show(name: str, size: int | None, validation: float, validation_seed: int, a
     from dign.data import load
 
     with _report_progress() as report:
-        data = load(name, size=size, validation=validation, validation_seed=validation_seed, progress=report)
+        data = load(
+            name,
+            size=size,
+            validation=validation,
+            validation_seed=validation_seed,
+            skip_unreadable=skip_unreadable,
+            progress=report,
+        )
     if as_json:
         print_json(_describe(data))
     else:
@@ -146,6 +156,7 @@ def _describe(data: DataSet) -> dict[str, Any]:
         "classes": list(data.classes),
         "image_size": list(data.image_size),
         "location": str(data.location),
+        "skipped": list(data.skipped),
         "splits": {
             name: getattr(data, name).labels.bincount(minlength=len(data.classes)).tolist()
             for name in ("train", "validation", "test")
@@ -163,6 +174,7 @@ def _print_summary(data: DataSet) -> None:
         f"{data.name}: {len(data.classes)} classes, images of {height}x{width} pixels (height x width)",
         f"location: {data.location}",
         f"classes: {_join_some(data.classes)}",
+        *([f"left out, since they cannot be read: {_join_some(data.skipped, 20)}"] if data.skipped else []),
     )
     for fact in facts:
         console.print(fact, markup=False, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Many image files into a store: in parallel, in order, with progress."""
+"""Many image files into a store: in parallel, in order, with progress. Those that cannot be read are listed together."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from dign.core.progress import ProgressCallback
 from dign.data.cache import StoreWriter
 from dign.data.decoding import Result, decode, map_in_parallel, replace_unprintable
 
+MAX_LISTED = 20
+"""Names in a message about images that cannot be read."""
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -23,20 +26,56 @@ class Picture:
     label: int
 
 
-def make_read_error(picture: Picture, error: UserError) -> UserError:
-    return UserError(f"The image {replace_unprintable(picture.name)} cannot be read ({error}): fix it or remove it.")
+class UnreadableImages(UserError):
+    """Image files that cannot be read, all of them at once.
+
+    Args:
+        reasons: Name of each file to what is wrong with it.
+        advice: What to do, besides fixing or removing them.
+    """
+
+    def __init__(self, reasons: Mapping[str, str], advice: str = "") -> None:
+        self.reasons = dict(reasons)
+        listed = [f"{replace_unprintable(name)} cannot be read ({reason})" for name, reason in self.reasons.items()]
+        if len(listed) == 1:
+            super().__init__(f"The image {listed[0]}: fix it or remove it{advice}.")
+            return
+        names = [f"{_shorten(replace_unprintable(name))} ({reason[:50]})" for name, reason in self.reasons.items()]
+        more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+        shown = ", ".join(names[:MAX_LISTED]) + more
+        super().__init__(f"{len(names)} images cannot be read: {shown}: fix them or remove them{advice}.")
 
 
-def map_pictures(work: Callable[[Picture], Result], pictures: Sequence[Picture]) -> Iterator[Result]:
-    """Yield work(picture) for all of them, in parallel; an error names the file."""
+def _shorten(name: str, most: int = 60) -> str:
+    """The end of a long path: a message has room for twenty."""
+    return name if len(name) <= most else f"...{name[-most:]}"
 
-    def attempt(picture: Picture) -> Result:
+
+def map_pictures(
+    work: Callable[[Picture], Result], pictures: Sequence[Picture], reasons: dict[str, str]
+) -> Iterator[Result | None]:
+    """Yield work(picture) for all of them, in parallel; None for one that cannot be read, and `reasons` gets why."""
+
+    def attempt(picture: Picture) -> Result | UserError:
         try:
             return work(picture)
         except UserError as error:
-            raise make_read_error(picture, error) from error
+            return error
 
-    return map_in_parallel(attempt, pictures)
+    for picture, outcome in zip(pictures, map_in_parallel(attempt, pictures), strict=True):
+        if isinstance(outcome, UserError):
+            reasons[picture.name] = str(outcome)
+            yield None
+        else:
+            yield outcome
+
+
+def find_unreadable(pictures: Sequence[Picture]) -> dict[str, str]:
+    """Decode all pictures; returns what is wrong with those that cannot be read, by name."""
+    reasons: dict[str, str] = {}
+    for _ in map_pictures(lambda picture: decode(picture.file).shape, pictures, reasons):
+        pass
+    return reasons
 
 
 def write_pictures(
@@ -46,22 +85,29 @@ def write_pictures(
     resize_to: int | None,
     report: ProgressCallback,
 ) -> None:
-    """Decode every picture of every split into the store, resized to `resize_to` squares where that is given."""
+    """Decode every picture of every split into the store, resized to `resize_to` squares where that is given.
+
+    Raises:
+        UnreadableImages: After the last picture, if some cannot be read; the store is then not to be used.
+    """
     total, done = sum(map(len, splits.values())), 0
+    reasons: dict[str, str] = {}
 
     def decode_all(pictures: Sequence[Picture]) -> Iterator[np.ndarray]:
         nonlocal done
-        images = map_pictures(lambda picture: decode(picture.file, resize_to), pictures)
+        images = map_pictures(lambda picture: decode(picture.file, resize_to), pictures, reasons)
         for picture, pixels in zip(pictures, images, strict=True):
-            if pixels.shape[1:] != image_size:
-                raise make_read_error(picture, UserError(f"it is {_size(pixels.shape[1:])}, not {_size(image_size)}"))
+            if pixels is not None and pixels.shape[1:] != image_size:
+                reasons[picture.name] = f"it is {_size(pixels.shape[1:])}, not {_size(image_size)}"
             done += 1
             report("Decoding images", done, total)
-            yield pixels
+            yield np.zeros((3, *image_size), np.uint8) if pixels is None or picture.name in reasons else pixels
 
     for name, pictures in splits.items():
         labels = np.array([picture.label for picture in pictures], dtype=np.int64)
         writer.write_split(name, decode_all(pictures), labels, image_size)
+    if reasons:
+        raise UnreadableImages(reasons)
 
 
 def _size(shape: Sequence[int]) -> str:

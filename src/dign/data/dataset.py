@@ -43,6 +43,7 @@ class DataSet:
         validation: Cut from the training images, for choices between models.
         test: For the final measurement alone.
         location: Where the images are stored, for display.
+        skipped: Image files of a folder that cannot be read and were left out, by their place in it.
 
     Raises:
         UserError: Images or labels have the wrong shape, type or range.
@@ -54,6 +55,7 @@ class DataSet:
     validation: Split
     test: Split
     location: str = "memory"
+    skipped: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("train", "validation", "test"):
@@ -75,6 +77,7 @@ class OfficialSplits:
     test: Split
     validation: Split | None = None
     location: str = "memory"
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -27,17 +27,18 @@ SOURCES: dict[str, Source] = {
 MAX_SIZE = 4096
 
 
-def find_source(name: str) -> Source:
+def find_source(name: str, *, skip_unreadable: bool = False) -> Source:
     """Return the source of a data set.
 
     Args:
         name: One of `SOURCES`, or `folder:PATH`.
+        skip_unreadable: Leave out images of a folder that cannot be read.
 
     Raises:
         UserError: There is no such source.
     """
     if name.startswith(FOLDER_PREFIX):
-        return Folder(name.removeprefix(FOLDER_PREFIX))
+        return Folder(name.removeprefix(FOLDER_PREFIX), skip_unreadable)
     if name not in SOURCES:
         if Path(name).is_dir():
             raise UserError(
@@ -53,6 +54,7 @@ def load(
     size: int | None = None,
     validation: float = 0.1,
     validation_seed: int = 0,
+    skip_unreadable: bool = False,
     root: Path | str | None = None,
     progress: ProgressCallback | None = None,
 ) -> DataSet:
@@ -64,6 +66,8 @@ def load(
         validation: Fraction of the training images to cut off as the validation split. A source with a validation
             split of its own (a folder with val/ beside test/) keeps that instead.
         validation_seed: Decides which images are cut off.
+        skip_unreadable: Leave out the images of a folder that cannot be read, and name them in `skipped` of the
+            result; by default they are an error that lists them.
         root: The cache folder, by default `cache_root()`.
         progress: Called with (what, done, total). By default a bar is drawn if standard error is a terminal.
 
@@ -78,7 +82,7 @@ def load(
     (1293, 145, 359)
     """
     _check(size, validation)
-    source = find_source(name)
+    source = find_source(name, skip_unreadable=skip_unreadable)
     with TerminalBar(visible=local_rank() == 0) as bar:
         official = source.read(Path(root) if root else cache_root(), size, progress or bar)
     if official.validation is not None:
@@ -87,7 +91,7 @@ def load(
         train, held_out = cut_split(official.train, validation, validation_seed, "validation split")
     if len(official.test) == 0 or (validation > 0 and len(held_out) == 0):
         raise UserError(f"{name} has too few images: a class needs at least two, of which each split takes one.")
-    return DataSet(name, official.classes, train, held_out, official.test, official.location)
+    return DataSet(name, official.classes, train, held_out, official.test, official.location, official.skipped)
 
 
 def _check(size: int | None, validation: float) -> None:

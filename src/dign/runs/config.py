@@ -65,6 +65,8 @@ class RunConfig:
     validation: float = setting(0.1, "Data", "fraction of the training images held out for validation", least=0)
     validation_seed: int = setting(0, "Data", "seed of that split: the same for runs to be compared", least=0)
 
+    skip_unreadable: bool = setting(False, "Data", "leave out images of a folder that cannot be read")
+
     epochs: int = setting(150, "Optimization", "passes over the training images", least=1)
     batch_size: int = setting(512, "Optimization", "images per step; a last partial batch is dropped", least=1)
     optimizer: str = setting(

@@ -41,8 +41,8 @@ class Run:
         config: The resolved configuration, as in `config.toml`.
         info: The contents of `run.json`. Always: `classes`, `image_size` (height, width), `mean` and `std` of the
             training images' channels. From `create_run` also `training_images`, `cost` of a step, `command`, `commit`,
-            `started`, `versions`, `machine`, `notes`; for a folder of images `folder` and `training_sha256`; with
-            `init` its `sha256` and `fresh` tensors; after training `finished` and `seconds`.
+            `started`, `versions`, `machine`, `notes`; for a folder of images `folder` and `training_sha256`, and
+            `skipped_images` where some could not be read; with `init` its `sha256` and `fresh` tensors; after training `finished` and `seconds`.
 
     Example:
         >>> run = load_run("runs/photos")  # doctest: +SKIP
@@ -247,6 +247,7 @@ def create_run(
         "std": std,
         "training_images": len(data.train),
         **_describe_folder(config.data, data),
+        **({"skipped_images": list(data.skipped)} if data.skipped else {}),
         "cost": {**asdict(method.cost), "standard_steps": method.cost.standard_steps},
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "commit": git_commit(),
@@ -299,5 +300,9 @@ def load_run_data(config: RunConfig) -> DataSet:
     from dign.data import load
 
     return load(
-        config.data, size=config.size or None, validation=config.validation, validation_seed=config.validation_seed
+        config.data,
+        size=config.size or None,
+        validation=config.validation,
+        validation_seed=config.validation_seed,
+        skip_unreadable=config.skip_unreadable,
     )

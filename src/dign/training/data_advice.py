@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from dign.core.errors import join_names
 from dign.data.dataset import DataSet
 from dign.training.cost import describe_duration
 
@@ -21,7 +22,7 @@ def give_advice(data: DataSet, steps: int, *, from_scratch: bool = True) -> list
     counts = torch.bincount(data.train.labels, minlength=len(data.classes)).tolist()
     fewest, most = min(counts), max(counts)
     rare, frequent = data.classes[counts.index(fewest)], data.classes[counts.index(most)]
-    notes = []
+    notes = [describe_skipped(data.skipped)] if data.skipped else []
     if fewest < FEW_IMAGES:
         start = 'start from trained weights (`init`, `freeze="body"`), and ' if from_scratch else ""
         notes.append(
@@ -39,6 +40,12 @@ def give_advice(data: DataSet, steps: int, *, from_scratch: bool = True) -> list
             "larger `epochs` more epochs."
         )
     return notes
+
+
+def describe_skipped(names: tuple[str, ...]) -> str:
+    """A sentence about image files that were left out."""
+    what = "1 image that cannot be read is" if len(names) == 1 else f"{len(names)} images that cannot be read are"
+    return f"Unreadable: {what} left out: {join_names(names, most=20)}."
 
 
 def warn_of_duration(seconds: float | None) -> list[str]:

@@ -142,8 +142,43 @@ def test_pictures_in_a_format_that_cannot_be_decoded_are_not_left_out_unsaid(pho
     (photographs / "train" / "red" / "notes.txt").write_bytes(b"")
     load(photographs, tmp_path)
     (photographs / "train" / "red" / "IMG_1.HEIC").write_bytes(b"")
-    with pytest.raises(UserError, match=r"red/IMG_1\.HEIC cannot be decoded: convert \.heic files to JPEG"):
+    with pytest.raises(UserError, match=r"red/IMG_1\.HEIC cannot be read \(convert it to JPEG\)"):
         load(photographs, tmp_path)
+
+
+@pytest.mark.parametrize("size", [None, 4])
+def test_unreadable_images_are_listed_together_and_can_be_skipped(photographs, tmp_path, size):
+    whole = load(photographs, tmp_path, size=size)
+    good = (photographs / "test" / "blue" / "1.png").read_bytes()
+    (photographs / "test" / "blue" / "broken.png").write_bytes(b"")
+    (photographs / "train" / "red" / "cut.png").write_bytes(good[: len(good) // 2])
+    (photographs / "train" / "red" / "link.png").symlink_to("nowhere.png")
+    (photographs / "train" / "red" / "phone.heic").write_bytes(b"")
+    names = ["train/red/cut.png", "train/red/link.png", "train/red/phone.heic", "test/blue/broken.png"]
+    for _ in range(2):
+        with pytest.raises(UserError, match="^4 images cannot be read: ") as error:
+            load(photographs, tmp_path, size=size)
+        assert all(name in str(error.value) for name in names)
+        assert str(error.value).endswith("fix them or remove them, or set `skip_unreadable` to leave them out.")
+        rest = load(photographs, tmp_path, size=size, skip_unreadable=True)  # and the next refusal is from its cache
+        assert sorted(rest.skipped) == sorted(names) and whole.skipped == ()
+        for split in ("train", "validation", "test"):
+            assert torch.equal(getattr(rest, split).images, getattr(whole, split).images)
+
+
+def test_skipping_an_image_is_as_if_it_were_not_there(tmp_path, save_image):
+    folder = tmp_path / "single"
+    for name in "ab":
+        for number in range(10):
+            save_image(folder / name / f"{number}.png", (number, 0, 0))
+    before = load(folder, tmp_path)
+    (folder / "a" / "00.png").write_bytes(b"")
+    skipping = load(folder, tmp_path, skip_unreadable=True)
+    assert torch.equal(skipping.test.images, before.test.images), "the split is that of the images that can be read"
+    for number in range(10):
+        (folder / "a" / f"{number}.png").write_bytes(b"")
+    with pytest.raises(UserError, match="a contains no images that can be read"):
+        load(folder, tmp_path, skip_unreadable=True)
 
 
 def test_what_is_wrong_with_a_folder_is_said(photographs, tmp_path, save_image):

@@ -6,8 +6,8 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -15,8 +15,8 @@ import torch
 from dign.core.errors import UserError, quote_path
 from dign.core.locks import wait_for_lock
 from dign.core.progress import ProgressCallback
-from dign.data.bulk_decoding import Picture, map_pictures, write_pictures
-from dign.data.cache import create_store, explain_disk_errors, open_built_store, open_store
+from dign.data.bulk_decoding import Picture, UnreadableImages, find_unreadable, map_pictures, write_pictures
+from dign.data.cache import Store, create_store, explain_disk_errors, open_built_store, open_store
 from dign.data.cached_source import remove_other_stores
 from dign.data.dataset import Check, OfficialSplits
 from dign.data.decoding import find_common_size, read_upright_size, replace_unprintable
@@ -31,6 +31,7 @@ EXTENSIONS = tuple(
 FOREIGN = (".heic", ".heif", ".jxl", ".psd", ".svg", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".rw2")
 """Pictures that cannot be decoded. Skipping them would silently leave out half of the photographs of some phones."""
 TEST_FRACTION = 0.2
+SKIP = "skip_unreadable"
 DECODING = 2
 """Version of the decoding: raise it when decoding changes, so that older caches are not used."""
 
@@ -47,9 +48,12 @@ class Layout:
 class Folder:
     """Images in `path`: train/ with test/ or val/ (with both, val/ is the validation split), each with one folder per
     class; or folders of classes alone, of which a fixed fifth of every class is the test split.
+
+    With `skip_unreadable`, images that cannot be read are treated as though they were not there.
     """
 
     path: str
+    skip_unreadable: bool = False
 
     def read(self, root: Path, size: int | None, report: ProgressCallback) -> OfficialSplits:
         folder = self._folder()
@@ -60,10 +64,13 @@ class Folder:
         if store is None:
             with explain_disk_errors(root), wait_for_lock(root / prefix, report):
                 if open_store(target) is None:
-                    _build(folder, layout, size, target, report)
+                    _build(folder, layout, size, target, report, self.skip_unreadable)
                     remove_other_stores(target, f"{prefix}-")
             store = open_built_store(target)
-        return store.read_splits()
+        skipped = _read_skipped(store)
+        if skipped and not self.skip_unreadable:
+            raise _make_unreadable(folder, skipped)
+        return replace(store.read_splits(), skipped=tuple(skipped))
 
     def fetch(self, root: Path, report: ProgressCallback, origin: Path | None = None) -> str:
         if origin is not None:
@@ -111,11 +118,11 @@ def _is_intact(path: Path, report: ProgressCallback) -> bool:
         return False
 
 
-def scan_folder(folder: Path) -> Layout:
-    """Find the splits, the classes and the image files, without opening any of them."""
+def scan_folder(folder: Path, without: Collection[str] = ()) -> Layout:
+    """Find the splits, the classes and the image files (those but `without`), without opening any of them."""
     if not _has_splits(folder):
         classes = _classes(folder)
-        return Layout(classes, _cut_test(_pictures(folder, folder, classes)))
+        return Layout(classes, _cut_test(_pictures(folder, classes, without)))
     places = {"train": folder / "train"}
     given = [name for name in ("test", "val") if (folder / name).is_dir()]
     if not given:
@@ -126,7 +133,7 @@ def scan_folder(folder: Path) -> Layout:
         places["validation"] = folder / "val"
     places["test"] = folder / given[0]
     classes = _classes(places["train"])
-    return Layout(classes, {name: _pictures(place, folder, classes) for name, place in places.items()})
+    return Layout(classes, {name: _pictures(place, classes, without) for name, place in places.items()})
 
 
 def fingerprint(folder: Path, layout: Layout) -> str:
@@ -134,19 +141,19 @@ def fingerprint(folder: Path, layout: Layout) -> str:
     sha = hashlib.sha256(f"{DECODING}".encode())
     for split, pictures in layout.splits.items():
         for picture in pictures:
-            state = _stat(Path(picture.name))
+            size, changed = _stat(picture.name)
             place = os.fsencode(os.path.relpath(picture.name, folder))
-            sha.update(b"%s\0%s\0%d\0%d\0" % (split.encode(), place, state.st_size, state.st_mtime_ns))
+            sha.update(b"%s\0%s\0%d\0%d\0" % (split.encode(), place, size, changed))
     return sha.hexdigest()[:16]
 
 
-def _stat(file: Path) -> os.stat_result:
+def _stat(name: str) -> tuple[int, int]:
+    """Size and time of change; zeros for a file that is not there (a broken link), which decoding will report."""
     try:
-        return os.stat(file)
-    except OSError as error:
-        raise UserError(
-            f"The image {replace_unprintable(file)} cannot be read ({error.strerror}): fix it or remove it."
-        ) from error
+        state = os.stat(name)
+    except OSError:
+        return 0, 0
+    return state.st_size, state.st_mtime_ns
 
 
 def _classes(place: Path) -> tuple[str, ...]:
@@ -170,7 +177,7 @@ def _is_class(entry: os.DirEntry[str]) -> bool:
     return entry.is_dir() and not entry.name.startswith(".")
 
 
-def _pictures(place: Path, folder: Path, classes: Sequence[str]) -> list[Picture]:
+def _pictures(place: Path, classes: Sequence[str], without: Collection[str]) -> list[Picture]:
     strange = sorted({entry.name for entry in os.scandir(place) if _is_class(entry)} - set(classes))
     if strange:
         raise UserError(f"{place / replace_unprintable(strange[0])} is a class that the training images do not have.")
@@ -178,11 +185,11 @@ def _pictures(place: Path, folder: Path, classes: Sequence[str]) -> list[Picture
     for label, name in enumerate(classes):
         if not (place / name).is_dir():
             continue  # a test split need not hold every class
-        members = [Picture(str(path), path, label) for path in find_pictures(place / name)]
+        files = [path for path in _walk(place / name) if str(path) not in without]
+        members = [Picture(str(path), path, label) for path in files]
         if not members:
-            raise UserError(
-                f"The class folder {place / replace_unprintable(name)} contains no images: fill it or remove it."
-            )
+            what = "no images that can be read" if without else "no images"
+            raise UserError(f"The class folder {place / replace_unprintable(name)} contains {what}: fill it or remove it.")
         found += members
     if not found:
         raise UserError(f"{place} contains no images.")
@@ -191,15 +198,25 @@ def _pictures(place: Path, folder: Path, classes: Sequence[str]) -> list[Picture
 
 def find_pictures(place: Path) -> Iterator[Path]:
     """Yield the image files in a folder and below it, without hidden ones, in the order of their names."""
+    for path in _walk(place):
+        if _is_foreign(path):
+            what, extension = replace_unprintable(path), path.suffix.lower()
+            raise UserError(f"{what} cannot be decoded: convert {extension} files to JPEG, or move them elsewhere.")
+        yield path
+
+
+def _walk(place: Path) -> Iterator[Path]:
+    """Yield the pictures in a folder and below it, also those in formats that cannot be decoded."""
     for parent, folders, files in os.walk(place):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             extension = os.path.splitext(name)[1].lower()
-            if extension in FOREIGN and not name.startswith("."):
-                what = replace_unprintable(Path(parent, name))
-                raise UserError(f"{what} cannot be decoded: convert {extension} files to JPEG, or move them elsewhere.")
-            if extension in EXTENSIONS and not name.startswith("."):
+            if extension in (*EXTENSIONS, *FOREIGN) and not name.startswith("."):
                 yield Path(parent, name)
+
+
+def _is_foreign(path: Path | str) -> bool:
+    return os.path.splitext(path)[1].lower() in FOREIGN
 
 
 def _cut_test(pictures: list[Picture]) -> dict[str, list[Picture]]:
@@ -208,20 +225,62 @@ def _cut_test(pictures: list[Picture]) -> dict[str, list[Picture]]:
     return {"train": [pictures[index] for index in kept], "test": [pictures[index] for index in cut]}
 
 
-def _build(folder: Path, layout: Layout, size: int | None, target: Path, report: ProgressCallback) -> None:
+def _build(
+    folder: Path, layout: Layout, size: int | None, target: Path, report: ProgressCallback, skip_unreadable: bool
+) -> None:
+    try:
+        _write(folder, layout, size, target, report, {})
+    except UnreadableImages as error:
+        skipped = {os.path.relpath(name, folder): reason for name, reason in error.reasons.items()}
+        skipped |= {name: "convert it to JPEG" for name in skipped if _is_foreign(name)}
+        if not skip_unreadable:
+            raise _make_unreadable(folder, skipped) from error
+        # the split is cut again, as it will be once these files are removed
+        _write(folder, scan_folder(folder, without=error.reasons), size, target, report, skipped)
+
+
+def _write(
+    folder: Path,
+    layout: Layout,
+    size: int | None,
+    target: Path,
+    report: ProgressCallback,
+    skipped: Mapping[str, str],
+) -> None:
     image_size = (size, size) if size else _find_one_size(folder, layout, report)
-    classes = map(replace_unprintable, layout.classes)
-    with create_store(target, name=f"folder:{folder}", classes=classes, origin=replace_unprintable(folder)) as writer:
+    facts = {
+        "name": f"folder:{folder}",
+        "classes": map(replace_unprintable, layout.classes),
+        "origin": replace_unprintable(folder),
+        "skipped": {replace_unprintable(name): reason for name, reason in skipped.items()},
+    }
+    with create_store(target, **facts) as writer:
         write_pictures(writer, layout.splits, image_size, size, report)
+
+
+def _make_unreadable(folder: Path, skipped: Mapping[str, str]) -> UnreadableImages:
+    whole = {str(folder / name): reason for name, reason in skipped.items()}
+    return UnreadableImages(whole, advice=f", or set `{SKIP}` to leave {'it' if len(whole) == 1 else 'them'} out")
+
+
+def _read_skipped(store: Store) -> dict[str, str]:
+    """What is wrong with the images that a store was built without, by their place in the folder."""
+    skipped = store.info.get("skipped", {})
+    if not isinstance(skipped, dict) or not all(isinstance(reason, str) for reason in skipped.values()):
+        raise store.make_damage_error(store.path / "info.json")
+    return skipped
 
 
 def _find_one_size(folder: Path, layout: Layout, report: ProgressCallback) -> tuple[int, int]:
     """Find the size that all images have, from their headers."""
     pictures = [picture for split in layout.splits.values() for picture in split]
-    sizes = []
-    for size in map_pictures(lambda picture: read_upright_size(picture.file), pictures):
-        sizes.append(size)
-        report("Looking at image sizes", len(sizes), len(pictures))
+    sizes: list[tuple[int, int]] = []
+    reasons: dict[str, str] = {}
+    for done, size in enumerate(map_pictures(lambda picture: read_upright_size(picture.file), pictures, reasons), 1):
+        sizes += [size] if size else []
+        report("Looking at image sizes", done, len(pictures))
+    if reasons:  # there may be more whose header is sound
+        raise UnreadableImages(find_unreadable(pictures))
     common = find_common_size(sizes)
     if common is None:
         low, high = min(sizes), max(sizes)
