@@ -8,6 +8,7 @@ from dign.evaluation.summarize import CLEAN, make_results
 from dign.grid.plan import make_plan
 from dign.grid.sensitivity import make_sensitivity
 from dign.metrics import Calibration, CalibrationScores
+from dign.metrics.aggregation import MCA_N_CORRUPTIONS
 
 GRID = {
     "data": "cifar10",
@@ -18,7 +19,7 @@ GRID = {
 
 def summary(mca_n, clean=90.0, ece=4.0):
     scores = CalibrationScores(10, clean, ece, ece, ece, None)
-    return Summary(clean, mca_n, mca_n, {"noise": mca_n}, PooledCalibration(scores, noise=scores))
+    return Summary(clean, mca_n, mca_n, {"noise": mca_n}, PooledCalibration(scores, noise=scores), MCA_N_CORRUPTIONS)
 
 
 def results(run, summary):

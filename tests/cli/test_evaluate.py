@@ -8,6 +8,7 @@ from dign.evaluation.result_info import EvaluationInfo, RunInfo
 from dign.evaluation.result_parts import TemperatureResult
 from dign.evaluation.summarize import CLEAN, make_results, pool_calibration
 from dign.metrics import Calibration
+from dign.metrics.aggregation import MCA_CORRUPTIONS
 
 
 def command(*args):
@@ -45,13 +46,23 @@ def test_the_command_says_what_goes_with_what(tmp_path, monkeypatch, capsys):
 def test_the_line_says_what_was_measured_and_no_more():
     assert summary_line("a", results_of()) == "a: accuracy 90.0 % clean; calibration error 40.0 % clean (ECE)"
     assert summary_line("a", results_of(("shot_noise", 1, 6))) == (
+        "a: accuracy 90.0 % clean, 60.0 % mean over shot_noise (1 corruption); "
+        "calibration error 10.0 % under noise (ECE)"
+    )
+    noises = [(f"{name}_noise", 1, 6) for name in ("shot", "impulse", "speckle")]
+    assert summary_line("a", results_of(*noises)) == (
         "a: accuracy 90.0 % clean, 60.0 % under noise (mCA-N); calibration error 10.0 % under noise (ECE-N)"
     )
     assert summary_line("a", results_of(("fog", 1, 7), temperature=1.5)) == (
-        "a: accuracy 90.0 % clean, 70.0 % under one corruption (mCA); calibration error 40.0 % clean (ECE), "
+        "a: accuracy 90.0 % clean, 70.0 % mean over fog (1 corruption); calibration error 40.0 % clean (ECE), "
         "40.0 % at temperature 1.50 (fitted on 5 images)"
     )
-    assert "50.0 % under 2 corruptions (mCA)" in summary_line("a", results_of(("fog", 1, 7), ("snow", 1, 3)))
+    two = results_of(("fog", 1, 7), ("snow", 1, 3))
+    assert "50.0 % mean over fog, snow (2 corruptions);" in summary_line("a", two)
+    everything = results_of(*((name, 1, 7) for name in MCA_CORRUPTIONS))
+    assert "70.0 % under all corruptions (mCA);" in summary_line("a", everything)
+    almost = results_of(*((name, 1, 7) for name in MCA_CORRUPTIONS[1:]))
+    assert "70.0 % mean over 17 corruptions;" in summary_line("a", almost)
 
 
 def test_gaussian_noise_is_told_where_no_mean_counts_it():

@@ -61,7 +61,7 @@ def test_a_study_is_drawn_from_what_is_done(tmp_path, monkeypatch):
     assert rows[0] == {
         "dign.sigma_max": "0.1", "dign.weight": "0.2", "mca_n mean": "80.0", "mca_n std": "1.0",
         "clean_accuracy mean": "90.0", "clean_accuracy std": "0.0", "ece_n mean": "4.0", "ece_n std": "0.0",
-        "seeds": "2",
+        "mca mean": "80.0", "mca std": "1.0", "seeds": "2",
     }  # fmt: skip
     assert rows[-1]["seeds"] == "1"
     value = json.loads((folder / "sensitivity.json").read_text())

@@ -11,6 +11,7 @@ from dign.grid.state import Stage, State
 from dign.grid.storage import LocalStore
 from dign.grid.view import RunningView, plan_summary, plan_table
 from dign.metrics import CalibrationScores
+from dign.metrics.aggregation import MCA_N_CORRUPTIONS
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def new(plan):
 
 
 SCORES = CalibrationScores(10, 90.0, 5.0, 5.0, 5.0, None)
-SUMMARY = Summary(90.0, 70.0, 60.0, {"noise": 60.0}, PooledCalibration(SCORES, noise=SCORES))
+SUMMARY = Summary(90.0, 70.0, 60.0, {"noise": 60.0}, PooledCalibration(SCORES, noise=SCORES), MCA_N_CORRUPTIONS)
 
 
 def test_without_a_terminal_events_are_plain_lines(plan, tmp_path, capsys):

@@ -6,7 +6,7 @@ import torch
 
 from dign.corruptions import FAMILIES, NAMES
 from dign.metrics import Calibration, counts_in_mca, mean_corruption_accuracy, noise_corruption_accuracy
-from dign.metrics.aggregation import MCA_CORRUPTIONS, MCA_N_CORRUPTIONS, pool
+from dign.metrics.aggregation import MCA_CORRUPTIONS, MCA_N_CORRUPTIONS, is_complete, name_mean, pool
 
 ACCURACIES = {
     "gaussian_noise": {1: 0.0, 2: 0.0},
@@ -28,6 +28,15 @@ def test_the_paper_s_corruptions_are_counted():
     assert [name for name in NAMES if not counts_in_mca(name)] == ["gaussian_noise"]
     assert len(MCA_CORRUPTIONS) == 18
     assert MCA_N_CORRUPTIONS == ("impulse_noise", "shot_noise", "speckle_noise")
+
+
+def test_only_a_mean_over_all_of_its_corruptions_has_the_name():
+    assert name_mean(NAMES) == name_mean(MCA_CORRUPTIONS) == "mCA"
+    for missing in MCA_CORRUPTIONS:
+        rest = [name for name in NAMES if name != missing]
+        assert name_mean(rest) == "mean over 17 corruptions" and not is_complete(rest)
+        assert (name_mean(rest, MCA_N_CORRUPTIONS) == "mCA-N") == (missing not in MCA_N_CORRUPTIONS)
+    assert name_mean(["shot_noise", "fog"], MCA_N_CORRUPTIONS) == "mean over shot_noise (1 corruption)"
 
 
 def test_a_pool_is_the_calibration_of_all_predictions_together():

@@ -194,17 +194,20 @@ def _progress(console: Console, title: str) -> Iterator[Follower]:
 
 def summary_line(name: str, results: Results) -> str:
     """Accuracy and calibration error in words, with the names that they have in tables."""
-    from dign.metrics.aggregation import EXCLUDED, MCA_CORRUPTIONS
+    from dign.metrics.aggregation import EXCLUDED
 
     accuracies = [f"accuracy {results.clean.accuracy:.1f} % clean"]
-    accuracies += [f"{results.mca_n:.1f} % under noise (mCA-N)"] if results.mca_n is not None else []
+    summary = results.summary
+    if results.mca_n is not None:
+        which = "under noise (mCA-N)" if summary.noise_complete else summary.mca_n_name
+        accuracies += [f"{results.mca_n:.1f} % {which}"]
     if results.goes_beyond_noise and results.mca is not None:
-        count = len(results.counted)
-        which = "all corruptions" if count == len(MCA_CORRUPTIONS) else f"{count} corruptions"
-        accuracies += [f"{results.mca:.1f} % under {'one corruption' if count == 1 else which} (mCA)"]
+        which = "under all corruptions (mCA)" if results.complete else summary.mca_name
+        accuracies += [f"{results.mca:.1f} % {which}"]
     if results.mca is None and EXCLUDED in results.corruptions:
         accuracies += [f"{results.corruptions[EXCLUDED].accuracy:.1f} % under {EXCLUDED}"]
-    where, called = ("noise", "under noise (ECE-N)") if results.calibration.noise else ("clean", "clean (ECE)")
+    under_noise = "under noise (ECE-N)" if summary.noise_complete else "under noise (ECE)"
+    where, called = ("noise", under_noise) if results.calibration.noise else ("clean", "clean (ECE)")
     errors = [f"calibration error {getattr(results.calibration, where).ece:.1f} % {called}"]
     if scaled := results.temperature:
         fitted = f"temperature {scaled.value:.2f} (fitted on {scaled.images} images)"

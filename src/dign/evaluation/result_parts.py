@@ -5,6 +5,7 @@ Results files may be untrusted: `from_json` takes nothing for granted, and clean
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from dign.core.text import clean_text
 from dign.evaluation.json_values import as_object, fail, is_count, is_number, is_percentage
 from dign.metrics import Calibration, CalibrationScores
+from dign.metrics.aggregation import MCA_N_CORRUPTIONS, is_complete, name_mean
 
 SCORES = tuple(spec.name for spec in fields(CalibrationScores))
 BINS = ("counts", "correct", "deviation", "square")
@@ -134,6 +136,7 @@ class Summary:
         mca_n: The same over impulse, shot and speckle noise.
         families: The same by family.
         calibration: Calibration, pooled.
+        corruptions: What was measured, and what the means are over but for Gaussian noise.
     """
 
     clean_accuracy: float
@@ -141,14 +144,36 @@ class Summary:
     mca_n: float | None
     families: dict[str, float]
     calibration: PooledCalibration
+    corruptions: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether `mca` is mCA: the mean over all eighteen corruptions."""
+        return is_complete(self.corruptions)
+
+    @property
+    def noise_complete(self) -> bool:
+        """Whether `mca_n` is mCA-N: the mean over impulse, shot and speckle noise."""
+        return is_complete(self.corruptions, MCA_N_CORRUPTIONS)
+
+    @property
+    def mca_name(self) -> str:
+        """What to call `mca`: "mCA", or "mean over fog, snow (2 corruptions)"."""
+        return name_mean(self.corruptions)
+
+    @property
+    def mca_n_name(self) -> str:
+        """What to call `mca_n`: "mCA-N", or "mean over shot_noise (1 corruption)"."""
+        return name_mean(self.corruptions, MCA_N_CORRUPTIONS)
 
     @property
     def goes_beyond_noise(self) -> bool:
-        """Whether mCA is about more than noise; under noise alone it is mCA-N by another name."""
+        """Whether `mca` is about more than noise; under noise alone it is `mca_n` again."""
         return any(family != "noise" for family in self.families)
 
     @classmethod
-    def from_json(cls, value: Any) -> Summary:
+    def from_json(cls, value: Any, corruptions: Iterable[str] = ()) -> Summary:
+        """The means of a file that has these corruptions."""
         given = as_object(value, "summary")
         means = {}
         for key in ("clean_accuracy", "mca", "mca_n"):
@@ -164,6 +189,7 @@ class Summary:
             **means,  # type: ignore[arg-type]
             families={clean_text(family): mean for family, mean in families.items() if mean is not None},
             calibration=PooledCalibration.from_json(given.get("calibration"), "summary.calibration"),
+            corruptions=tuple(corruptions),
         )
 
     def to_json(self) -> dict[str, Any]:

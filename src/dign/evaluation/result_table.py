@@ -30,9 +30,11 @@ def _score_rows(results: Results) -> list[tuple[str, ...]]:
     pooled, scaled = results.calibration, results.temperature
     rows = [_row("clean", pooled.clean, results.clean.accuracy)]
     if pooled.noise:
-        rows.append(_row("noise (accuracy: mCA-N)", pooled.noise, results.mca_n))
+        name = "noise (accuracy: mCA-N)" if results.summary.noise_complete else results.summary.mca_n_name
+        rows.append(_row(name, pooled.noise, results.mca_n))
     if pooled.all and results.goes_beyond_noise:
-        rows.append(_row("all corruptions (accuracy: mCA)", pooled.all, results.mca))
+        name = "all corruptions (accuracy: mCA)" if results.complete else results.summary.mca_name
+        rows.append(_row(name, pooled.all, results.mca))
     if scaled:
         at = f"at temperature {scaled.value:.2f}"
         rows.append(_row(f"clean {at}", scaled.calibration.clean, results.clean.accuracy))

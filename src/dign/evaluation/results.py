@@ -65,13 +65,21 @@ class Results:
 
     @property
     def mca(self) -> float | None:
-        """Mean accuracy over corruptions and severities without Gaussian noise, in percent; None without any."""
+        """Mean accuracy over the corruptions that were measured, without Gaussian noise, in percent; None without any.
+
+        It is mCA only where `complete`; `summary.mca_name` says what to call it.
+        """
         return self.summary.mca
 
     @property
     def mca_n(self) -> float | None:
-        """Mean accuracy over impulse, shot and speckle noise, in percent; None where there are none."""
+        """Mean accuracy over impulse, shot and speckle noise, as far as measured, in percent; None without any."""
         return self.summary.mca_n
+
+    @property
+    def complete(self) -> bool:
+        """Whether all eighteen corruptions of mCA were measured, so that `mca` is mCA."""
+        return self.summary.complete
 
     @property
     def calibration(self) -> PooledCalibration:
@@ -85,7 +93,7 @@ class Results:
 
     @property
     def goes_beyond_noise(self) -> bool:
-        """Whether mCA is about more than noise; under noise alone it is mCA-N by another name."""
+        """Whether `mca` is about more than noise; under noise alone it is `mca_n` again."""
         return self.summary.goes_beyond_noise
 
     def __repr__(self) -> str:
@@ -181,7 +189,7 @@ class Results:
             )
             for name, entry in as_object(given.get("corruptions"), "corruptions").items()
         }
-        summary = Summary.from_json(given.get("summary"))
+        summary = Summary.from_json(given.get("summary"), corruptions)
         if abs(summary.clean_accuracy - clean.accuracy) > 1e-3:
             fail("summary.clean_accuracy is not the accuracy of the clean images")
         scaled = given.get("temperature")

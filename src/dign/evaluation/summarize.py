@@ -90,6 +90,7 @@ def summarize(counts: Counts) -> Summary:
             if (mean := mean_corruption_accuracy(accuracies, names)) is not None
         },
         calibration=pool_calibration(counts),
+        corruptions=tuple(accuracies),
     )
 
 

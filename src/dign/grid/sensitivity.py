@@ -30,10 +30,16 @@ def _noise_error(summary: Summary) -> float | None:
     return summary.calibration.noise.ece if summary.calibration.noise else None
 
 
+def _partial_mean(summary: Summary) -> float | None:
+    return summary.mca if summary.goes_beyond_noise and not summary.complete else None
+
+
 MEASURES = (
-    Measure("mca_n", "mCA-N (%)", True, lambda summary: summary.mca_n),
+    Measure("mca_n", "mCA-N (%)", True, lambda summary: summary.mca_n if summary.noise_complete else None),
+    Measure("noise", "noise accuracy (%)", True, lambda summary: None if summary.noise_complete else summary.mca_n),
     Measure("clean_accuracy", "clean accuracy (%)", True, lambda summary: summary.clean_accuracy),
-    Measure("mca", "mCA (%)", True, lambda summary: summary.mca if summary.goes_beyond_noise else None),
+    Measure("mca", "mCA (%)", True, lambda summary: summary.mca if summary.complete else None),
+    Measure("corruptions", "corruption accuracy (%)", True, _partial_mean),
     Measure("ece_n", "ECE-N (%)", False, _noise_error),
 )
 """The first that was measured decides which settings are called best."""

@@ -93,10 +93,10 @@ def scores(summary: Summary | None) -> str:
     """A run's results in a few words."""
     if summary is None:
         return ""
-    parts = {"clean": summary.clean_accuracy, "mCA-N": summary.mca_n}
+    parts = {"clean": summary.clean_accuracy, summary.mca_n_name: summary.mca_n}
     if summary.goes_beyond_noise:
-        parts["mCA"] = summary.mca
-    parts["ECE-N"] = summary.calibration.noise.ece if summary.calibration.noise else None
+        parts[summary.mca_name] = summary.mca
+    parts["ECE-N" if summary.noise_complete else "ECE under noise"] = summary.calibration.noise.ece if summary.calibration.noise else None
     return ", ".join(f"{name} {value:.1f} %" for name, value in parts.items() if value is not None)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from dign.corruptions import FAMILIES, NAMES
 from dign.metrics.calibration import Calibration
@@ -13,6 +13,9 @@ MCA_CORRUPTIONS: tuple[str, ...] = tuple(name for name in NAMES if name != EXCLU
 """The corruptions of mCA."""
 MCA_N_CORRUPTIONS: tuple[str, ...] = tuple(sorted(name for name in FAMILIES["noise"] if name != EXCLUDED))
 """The corruptions of mCA-N: the noises of mCA."""
+
+SEVERAL = 4
+"""Corruptions that the name of a mean lists; more are only counted."""
 
 Accuracies = Mapping[str, Mapping[int, float]]
 """Accuracy in percent by corruption and severity."""
@@ -27,8 +30,34 @@ def counts_in_mca(corruption: str) -> bool:
     return corruption != EXCLUDED
 
 
+def is_complete(corruptions: Iterable[str], wanted: Iterable[str] = MCA_CORRUPTIONS) -> bool:
+    """Whether a mean over these corruptions is mCA (or with `MCA_N_CORRUPTIONS` mCA-N): all of its corruptions are there.
+
+    >>> is_complete(["fog", "snow"]), is_complete(NAMES), is_complete(FAMILIES["noise"], MCA_N_CORRUPTIONS)
+    (False, True, True)
+    """
+    return set(wanted) <= set(corruptions)
+
+
+def name_mean(corruptions: Iterable[str], wanted: Sequence[str] = MCA_CORRUPTIONS) -> str:
+    """What to call the mean over those of `corruptions` that are `wanted`: mCA or mCA-N only where none is missing.
+
+    >>> name_mean(NAMES), name_mean(NAMES, MCA_N_CORRUPTIONS)
+    ('mCA', 'mCA-N')
+    >>> name_mean(["fog", "snow", "gaussian_noise"]), name_mean(["fog"])
+    ('mean over fog, snow (2 corruptions)', 'mean over fog (1 corruption)')
+    """
+    present = [name for name in corruptions if name in wanted]
+    if is_complete(present, wanted):
+        return "mCA-N" if tuple(wanted) == MCA_N_CORRUPTIONS else "mCA"
+    count = f"{len(present)} corruption{'' if len(present) == 1 else 's'}"
+    return f"mean over {', '.join(present)} ({count})" if len(present) <= SEVERAL else f"mean over {count}"
+
+
 def mean_corruption_accuracy(accuracies: Accuracies, corruptions: Iterable[str] | None = None) -> float | None:
     """mCA = 1/(M J) sum over M corruptions and J severities, without Gaussian noise.
+
+    Over fewer than `MCA_CORRUPTIONS` it is a mean, but not mCA: `name_mean` gives what to call it.
 
     Args:
         accuracies: Accuracy in percent by corruption and severity.

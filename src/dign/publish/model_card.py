@@ -75,7 +75,7 @@ def _measured(results: Results | None) -> list[str]:
 
 def _score_table(results: Results) -> list[str]:
     noises = [name.removesuffix("_noise") for name in MCA_N_CORRUPTIONS if name in results.corruptions]
-    everything = f"all {len(results.counted)} corruptions"
+    everything = f"all {len(results.counted)} corruptions" if results.complete else _plain(results.summary.mca_name)
     rows = _score_rows(results, results.calibration, ("clean", f"noise ({', '.join(noises)})", everything))
     if results.temperature:
         at = f"at temperature {results.temperature.value:.2f}"

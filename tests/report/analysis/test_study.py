@@ -1,13 +1,25 @@
 """Grouping runs, statistics over seeds, and whether a difference is luck."""
 
 import json
+from dataclasses import replace
 
 import numpy
 import pytest
 
 from dign.core.errors import UserError
-from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MCA, MCA_N, corruption_accuracy, severity_error
+from dign.evaluation.results import Results
+from dign.report.analysis.quantities import (
+    CALIBRATION,
+    CLEAN_ACCURACY,
+    CORRUPTION_MEAN,
+    MCA,
+    MCA_N,
+    NOISE_MEAN,
+    corruption_accuracy,
+    severity_error,
+)
 from dign.report.analysis.study import METHOD_ORDER, make_study
+from dign.report.analysis.tables import summary_table
 from dign.report.load import load_run, load_runs
 
 
@@ -97,7 +109,17 @@ def test_runs_of_different_code_are_warned_about(fake_run, tmp_path):
 def test_under_noise_alone_there_is_no_mean_over_all_corruptions(fake_run, tmp_path):
     noise, more = load_run(fake_run(tmp_path / "a")), load_run(fake_run(tmp_path / "b", families=("noise", "blur")))
     assert MCA.read(noise) is None and CALIBRATION["all", "rmse"].read(noise) is None
-    assert MCA.read(more) == more.results.mca
+    assert CORRUPTION_MEAN.read(noise) is None and CORRUPTION_MEAN.read(more) == more.results.mca
+
+
+def test_means_over_part_of_the_corruptions_are_quantities_of_their_own(fake_run, tmp_path):
+    part = load_run(fake_run(tmp_path / "a", families=("noise", "blur")))
+    assert MCA.read(part) is None and MCA_N.read(part) == part.results.mca_n and NOISE_MEAN.read(part) is None
+    values = part.results.to_json()
+    del values["corruptions"]["speckle_noise"]
+    fewer = replace(part, results=Results.from_json(values))
+    assert MCA_N.read(fewer) is None and NOISE_MEAN.read(fewer) == fewer.results.mca_n
+    assert "mCA" not in "".join(column.label for column in summary_table(make_study([fewer])).columns)
 
 
 def test_pooled_counts_give_the_scores_that_the_results_file_states(fake_run, tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MCA, MCA_N, Quantity, corruption_accuracy
+from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MEANS, Quantity, corruption_accuracy
 from dign.report.analysis.significance import Difference, compare, holm
 from dign.report.analysis.story import main_quantity, ranking
 from dign.report.analysis.study import Group, Study
@@ -31,7 +31,7 @@ def difference_table(study: Study) -> Table | None:
     """
     if len(study.groups) == 2:
         return None
-    quantities = measured(study, [CLEAN_ACCURACY, MCA_N, MCA, CALIBRATION["noise", "ece"]])
+    quantities = measured(study, [CLEAN_ACCURACY, *MEANS, CALIBRATION["noise", "ece"]])
     sections = []
     for model in study.models:
         ranked = [group for group in ranking(study) if group.model == model]
@@ -74,7 +74,7 @@ def comparison_table(study: Study) -> Table | None:
     if len(study.groups) != 2:
         return None
     first, second = study.groups
-    quantities = [CLEAN_ACCURACY, MCA_N, MCA, *map(corruption_accuracy, study.corruptions), *CALIBRATION.values()]
+    quantities = [CLEAN_ACCURACY, *MEANS, *map(corruption_accuracy, study.corruptions), *CALIBRATION.values()]
     rows = [_comparison_row(quantity, first, second) for quantity in measured(study, quantities)]
     columns = (Column(first.label, slot=first.slot), Column(second.label, slot=second.slot),
                Column(f"Second {MINUS} first"), Column("Over seeds", numeric=False))  # fmt: skip

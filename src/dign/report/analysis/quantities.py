@@ -54,17 +54,34 @@ CLEAN_ACCURACY = Quantity(
 MCA_N = Quantity(
     "mca_n",
     "mCA-N",
-    "Mean accuracy over impulse, shot and speckle noise (as far as measured) and their severities, in percent.",
+    "Mean accuracy over impulse, shot and speckle noise and their severities, in percent.",
     True,
-    lambda run: run.results.mca_n,
+    lambda run: run.results.mca_n if run.results.summary.noise_complete else None,
+)
+NOISE_MEAN = Quantity(
+    "noise_mean",
+    "Noise acc.",
+    "Mean accuracy over the part of mCA-N's three noises that was measured, and their severities, in percent.",
+    True,
+    lambda run: None if run.results.summary.noise_complete else run.results.mca_n,
 )
 MCA = Quantity(
     "mca",
     "mCA",
-    "Mean accuracy over all corruptions that were measured but Gaussian noise, and their severities, in percent.",
+    "Mean accuracy over all eighteen corruptions but Gaussian noise, and their severities, in percent.",
     True,
-    lambda run: run.results.mca if run.results.goes_beyond_noise else None,
+    lambda run: run.results.mca if run.results.complete else None,
 )
+CORRUPTION_MEAN = Quantity(
+    "corruption_mean",
+    "Corrupt acc.",
+    "Mean accuracy over the part of mCA's eighteen corruptions that was measured, and their severities, in percent.",
+    True,
+    lambda run: run.results.mca if run.results.goes_beyond_noise and not run.results.complete else None,
+)
+NOISE_MEANS = (MCA_N, NOISE_MEAN)
+MEANS = (MCA_N, NOISE_MEAN, MCA, CORRUPTION_MEAN)
+"""Means over corruptions; over part of them they have names of their own."""
 
 _SCORES = {
     "rmse": ("RMSE", "Root mean square gap between confidence and accuracy, in percent", False),

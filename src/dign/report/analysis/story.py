@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MCA, MCA_N, Quantity
+from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MEANS, Quantity
 from dign.report.analysis.significance import MIN_SEEDS, compare
 from dign.report.analysis.study import Group, Study
 from dign.report.analysis.tables import number, statistic_cell
 
-_UNDER = {"mca_n": "under noise", "mca": "under corruptions", "clean_accuracy": "on clean images"}
+_UNDER = {
+    "mca_n": "under noise",
+    "noise_mean": "under noise",
+    "mca": "under corruptions",
+    "corruption_mean": "under corruptions",
+    "clean_accuracy": "on clean images",
+}
 
 
 def main_quantity(study: Study) -> Quantity:
-    """mCA-N where it was measured, else mCA, else clean accuracy."""
-    return next(q for q in (MCA_N, MCA, CLEAN_ACCURACY) if any(q.read(run) is not None for run in study.runs))
+    """mCA-N where it was measured, else another mean over corruptions, else clean accuracy."""
+    return next(q for q in (*MEANS, CLEAN_ACCURACY) if any(q.read(run) is not None for run in study.runs))
 
 
 def ranking(study: Study) -> list[Group]:

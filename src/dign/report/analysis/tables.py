@@ -10,7 +10,8 @@ from dign.report.analysis.quantities import (
     CALIBRATION,
     CLEAN_ACCURACY,
     MCA,
-    MCA_N,
+    MEANS,
+    NOISE_MEANS,
     SCALED,
     TEMPERATURE,
     Quantity,
@@ -158,7 +159,7 @@ def summary_table(study: Study) -> Table:
     """What matters most comes first: a narrow terminal shows only the first columns."""
     errors = [CALIBRATION["noise", "ece"], CALIBRATION["clean", "ece"]]
     more = [CALIBRATION["noise", score] for score in ("rmse", "oe", "sharpness")]
-    quantities = [CLEAN_ACCURACY, MCA_N, MCA, *errors, *more]
+    quantities = [CLEAN_ACCURACY, *MEANS, *errors, *more]
     return by_method(study, quantities, "summary", f"Summary, {study.data}", SPREAD)
 
 
@@ -190,10 +191,10 @@ def severity_table(study: Study) -> Table:
 def paper_tables(study: Study) -> list[Table]:
     """Tables 1, 2 and 3 in the layout of the paper, with our numbers; the third needs more corruptions than noise."""
     noises = [name for name in (EXCLUDED, *study.noises) if name in study.corruptions]
-    first = [CLEAN_ACCURACY, MCA_N, *map(corruption_accuracy, noises)]
+    first = [CLEAN_ACCURACY, *NOISE_MEANS, *map(corruption_accuracy, noises)]
     scores = ("rmse", "ece", "oe", "sharpness")
     second = [CALIBRATION[place, score] for place in ("clean", "noise") for score in scores]
-    third = [CLEAN_ACCURACY, MCA_N, MCA, *(CALIBRATION[place, "rmse"] for place in ("clean", "noise", "all"))]
+    third = [CLEAN_ACCURACY, *MEANS, *(CALIBRATION[place, "rmse"] for place in ("clean", "noise", "all"))]
     tables = [
         by_quantity(study, first, study.models, "table1", "Table 1: accuracy under noise", f"Accuracy in percent "
                     f"on clean images and under noise, in the layout of the paper's Table 1. {SPREAD}"),

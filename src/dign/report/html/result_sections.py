@@ -11,7 +11,7 @@ from markupsafe import Markup
 from dign.metrics import Calibration
 from dign.report.analysis.quantities import (
     CALIBRATION,
-    MCA_N,
+    NOISE_MEANS,
     Quantity,
     corruption_title,
     noise_text,
@@ -19,7 +19,7 @@ from dign.report.analysis.quantities import (
     severity_error,
 )
 from dign.report.analysis.study import Group, Study
-from dign.report.analysis.tables import statistic_cell
+from dign.report.analysis.tables import measured, statistic_cell
 from dign.report.html.calibration_charts import Spot, reliability_diagram, scatter
 from dign.report.html.charts import Axes, Series, Tip, end_label_room, line_chart, number_ticks, tip_text
 from dign.report.palette import dash_of, heat_color
@@ -231,15 +231,16 @@ def _diagram(group: Group, title: str, key: str, pooled: Calibration) -> Diagram
 
 
 def accuracy_calibration(study: Study) -> list[ModelPart]:
-    """mCA-N against ECE-N: a method should be right often and know when it is not."""
+    """Accuracy against calibration error under noise: a method should be right often and know when it is not."""
     ece = CALIBRATION["noise", "ece"]
 
     def build(groups: Sequence[Group]) -> dict[str, Any] | None:
-        spots = [spot for group in groups if (spot := _spot(group, MCA_N, ece))]
+        accuracy = (measured(study, NOISE_MEANS) or NOISE_MEANS)[0]
+        spots = [spot for group in groups if (spot := _spot(group, accuracy, ece))]
         if not spots:
             return None
         title = "Accuracy against calibration under noise"
-        chart = scatter(title, spots, "mCA-N, % (more is better)", "ECE-N, % (less is better)")
+        chart = scatter(title, spots, f"{accuracy.label}, % (more is better)", "ECE-N, % (less is better)")
         return {"chart": chart, "seeds": _several_seeds(groups)}
 
     return per_model(study, build) if study.noises else []

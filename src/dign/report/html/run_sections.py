@@ -12,9 +12,9 @@ from markupsafe import Markup
 
 from dign.core.text import clean_text
 from dign.evaluation.json_values import is_number
-from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA_N
+from dign.report.analysis.quantities import CLEAN_ACCURACY, NOISE_MEANS, Quantity
 from dign.report.analysis.study import Group, Study
-from dign.report.analysis.tables import Cell, Column, Row, Section, Table
+from dign.report.analysis.tables import Cell, Column, Row, Section, Table, measured
 from dign.report.html.charts import Axes, Series, Tip, line_chart, number_ticks
 from dign.report.html.result_sections import ModelPart, per_model
 from dign.report.load import Run, flatten
@@ -104,19 +104,20 @@ def _curve_tip(title: str, series: Sequence[Series], x: float) -> Tip:
 
 
 def runs_table(study: Study) -> Table:
+    quantities = [CLEAN_ACCURACY, *(measured(study, NOISE_MEANS) or NOISE_MEANS[:1])]
     columns = tuple(Column(label, numeric=numeric) for label, numeric in
-                    (("Model", False), ("Seed", True), ("Clean acc.", True), ("mCA-N", True), ("Parameters", True),
-                     ("Images", True), ("Folder", False)))  # fmt: skip
-    rows = [_run_row(run, group) for group in study.groups for run in group.runs]
+                    (("Model", False), ("Seed", True), *((quantity.label, True) for quantity in quantities),
+                     ("Parameters", True), ("Images", True), ("Folder", False)))  # fmt: skip
+    rows = [_run_row(run, group, quantities) for group in study.groups for run in group.runs]
     return Table("runs", "Runs", "Every run in this report.", "Method", columns, (Section(None, tuple(rows)),))
 
 
-def _run_row(run: Run, group: Group) -> Row:
+def _run_row(run: Run, group: Group, quantities: Sequence[Quantity]) -> Row:
     def whole(value: object) -> Cell:
         return Cell(f"{value:,}".replace(",", " "), float(value)) if isinstance(value, int) else Cell()
 
     numbers = []
-    for quantity in (CLEAN_ACCURACY, MCA_N):
+    for quantity in quantities:
         value = quantity.read(run)
         numbers.append(Cell() if value is None else Cell(f"{value:.1f}", value))
     cells = (Cell(run.model), Cell(str(run.seed), float(run.seed)), *numbers, whole(run.results.run.parameters),
