@@ -37,7 +37,7 @@ def test_the_command_says_what_goes_with_what(tmp_path, monkeypatch, capsys):
         (["model.onnx"], "or --model MODULE:FUNCTION --weights FILE.safetensors --data NAME"),
         (["runs/a", "--model", "a:b"], "Say what to evaluate"),
         (["--model", "a:b"], "name them with --data"),
-        (["runs/a", "--data", "digits"], "--data belongs to --model"),
+        (["runs/a", "--size", "8"], "--size belongs to --model"),
     ):
         assert command(*args) == 2
         assert sentence in capsys.readouterr().err

@@ -52,8 +52,9 @@ Follower = Callable[[int, int], None]
     "--model", metavar="MODULE:FUNCTION", help="instead of RUNS: your own code that makes a module, or hub:DIR"
 )
 @click.option("--weights", type=click.Path(), metavar="FILE", help="safetensors file with the weights of --model")
-@click.option("--data", metavar="NAME", help="data set to evaluate --model on")
-@click.option("--size", type=click.IntRange(min=1), help="resize the images of --data to SIZE x SIZE")
+@click.option("--data", metavar="NAME", help="data set to evaluate on  [default: the run's own]")
+@click.option("--skip-unreadable", is_flag=True, help="leave out images of a folder that cannot be read")
+@click.option("--size", type=click.IntRange(min=1), help="resize the images of --data to SIZE x SIZE, for --model")
 @click.option("--label", help="name of --model in tables  [default: the file's name]")
 @click.option("--out", type=click.Path(), metavar="FILE", help="results file of --model  [default: results.json]")
 def command(runs: tuple[str, ...], **options: Any) -> None:
@@ -62,8 +63,9 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     Corruptions are made on the fly, unless --benchmark names a folder in the layout of CIFAR-10-C or Tiny-ImageNet-C
     (published, or made by `dign corrupt`), which is read batch by batch.
 
-    Writes results.json into each run's folder (schema: docs/results.md). --model imports MODULE, which runs its code,
-    and calls FUNCTION for a torch.nn.Module from images in [0,1] to logits.
+    Writes results.json into each run's folder (schema: docs/results.md); what was measured there before is kept. --data
+    measures runs on other images with the same classes, without those that they were trained on. --model imports
+    MODULE, which runs its code, and calls FUNCTION for a torch.nn.Module from images in [0,1] to logits.
 
     \b
     Examples:
@@ -71,6 +73,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
       dign evaluate runs/a runs/b --only noise
       dign evaluate runs/a --only fog --only blur --severity 3 --temperature
       dign evaluate runs/a --benchmark CIFAR-10-C
+      dign evaluate runs/photos --data folder:new-photos
       dign evaluate runs/a --devices 4
       dign evaluate --model hub:models/photos --data folder:photos --size 64
       dign evaluate --model my_module:make_model --weights my.safetensors --data cifar10 --out mine/results.json
@@ -79,7 +82,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
 
     from dign.core.errors import UserError
 
-    for option in ("weights", "data", "size", "label", "out"):
+    for option in ("weights", "size", "label", "out"):
         if options[option] is not None and not options["model"]:
             raise UserError(f"--{option} belongs to --model MODULE:FUNCTION, and a run knows its own: leave it out.")
     if bool(runs) == bool(options["model"]):
@@ -106,19 +109,30 @@ def _evaluate_runs(
     from dign.evaluation.conditions import benchmark_for
     from dign.evaluation.subjects import evaluate_run
     from dign.runs.folder import load_run
+    from dign.runs.other_data import load_data_for
 
     on_the_fly, common = _conditions(options), _common(options)
     _refuse_files(runs)
     wanted = on_the_fly.severities if options["severity"] else None
+    elsewhere = {key: options[key] for key in ("data", "skip_unreadable")}
     with team.all_or_none():
         opened = [load_run(path) for path in runs]
     for run in opened:
         name = run.path.resolve().name
+        sentences: list[str] = []
         with _progress(console, f"evaluate {name}") as follow:
             folder = options["benchmark"]
             with team.all_or_none():
-                conditions = benchmark_for(run.data(), folder, options["only"], wanted) if folder else on_the_fly
-            yield name, evaluate_run(run, conditions, team=team, progress=follow, **common)
+                conditions = on_the_fly
+                if folder:
+                    data = load_data_for(run, options["data"], skip_unreadable=options["skip_unreadable"]).data
+                    conditions = benchmark_for(data, folder, options["only"], wanted)
+            results = evaluate_run(
+                run, conditions, team=team, progress=follow, report=sentences.append, **elsewhere, **common
+            )
+        for sentence in sentences:
+            console.print(f"{name}: {sentence}", highlight=False, markup=False, soft_wrap=True)
+        yield name, results
 
 
 def _refuse_files(runs: tuple[str, ...]) -> None:
@@ -153,11 +167,13 @@ def _evaluate_model(
     conditions = _conditions(options)
     sys.path.insert(0, os.getcwd())  # for all that the user's module imports, also later
     with team.all_or_none():
-        data = load(options["data"], size=options["size"])
+        data = load(options["data"], size=options["size"], skip_unreadable=options["skip_unreadable"])
         subject = foreign_subject(options["model"], options["weights"], data, options["label"])
         if options["benchmark"]:
             wanted = conditions.severities if options["severity"] else None
             conditions = benchmark_for(data, options["benchmark"], options["only"], wanted)
+    if data.skipped:
+        console.print(f"{len(data.skipped)} images are left out, since they cannot be read.", soft_wrap=True)
     with _progress(console, f"evaluate {subject.about.name}") as follow:
         results, examples = evaluate_subject(subject, data, conditions, team=team, progress=follow, **_common(options))
     with team.all_or_none():

@@ -1,4 +1,4 @@
-"""Many image files into a store: in parallel, in order, with progress. Those that cannot be read are listed together."""
+"""Many image files into a store: in parallel, in order, with progress; unreadable ones are listed together."""
 
 from __future__ import annotations
 

@@ -65,6 +65,11 @@ class EvaluationInfo:
         time: When, in ISO 8601.
         seconds: How long it took.
         versions: Package to version.
+        left_out: Images that were left out because the model was trained on them; None for its own data set.
+        skipped: Images that were left out because they cannot be read.
+        images_sha256: Digest of the images and labels.
+        earlier: Where an evaluation was added to an earlier one under the same circumstances: which corruptions are
+            from then, with its `time`, `commit` and `device`.
     """
 
     split: str | None = None
@@ -80,6 +85,10 @@ class EvaluationInfo:
     time: str | None = None
     seconds: float | None = None
     versions: dict[str, str] | None = None
+    left_out: int | None = None
+    skipped: int | None = None
+    images_sha256: str | None = None
+    earlier: tuple[dict[str, str], ...] | None = None
 
     @classmethod
     def from_json(cls, value: Any) -> EvaluationInfo:
@@ -94,14 +103,14 @@ class EvaluationInfo:
 
     def to_json(self) -> dict[str, Any]:
         value = {**asdict(self), "image_size": list(self.image_size) if self.image_size else None}
-        if self.device is None:  # older files do not say
-            del value["device"]
-        return value
+        value["earlier"] = list(self.earlier) if self.earlier else None
+        optional = ("device", "left_out", "skipped", "images_sha256", "earlier")  # older files do not say
+        return {key: entry for key, entry in value.items() if entry is not None or key not in optional}
 
     @staticmethod
     def _read_entry(key: str, value: Any) -> Any:
         """The entry, or None where it has the wrong type."""
-        if key in ("images", "bins"):
+        if key in ("images", "bins", "left_out", "skipped"):
             return value if is_count(value) else None
         if key == "seed":
             return value if is_whole(value) else None
@@ -111,6 +120,12 @@ class EvaluationInfo:
             sound = isinstance(value, list) and len(value) == 2 and all(map(is_count, value)) and all(value)
             return tuple(value) if sound else None
         if key == "versions":
-            sound = isinstance(value, dict)
-            return {clean_text(name): clean_text(version) for name, version in value.items()} if sound else None
+            return _clean_texts(value) if isinstance(value, dict) else None
+        if key == "earlier":
+            sound = isinstance(value, list) and all(isinstance(part, dict) for part in value)
+            return tuple(map(_clean_texts, value)) if sound else None
         return clean_text(value) if isinstance(value, str) else None
+
+
+def _clean_texts(value: dict[str, Any]) -> dict[str, str]:
+    return {clean_text(name): clean_text(text) for name, text in value.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from dign.core.errors import UserError
-from dign.core.files import write_json
 from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import make_placed_generator
 from dign.core.pixels import to_float
@@ -22,12 +21,13 @@ from dign.corruptions.benchmark.read import Benchmark, Condition
 from dign.data.dataset import DataSet, Split
 from dign.data.names import hide_folder_path
 from dign.evaluation.conditions import Conditions
-from dign.evaluation.examples import EXAMPLES_FILE, example_predictions, pick_severities
+from dign.evaluation.examples import example_predictions, pick_severities
 from dign.evaluation.info import count_predictions, describe_evaluation
 from dign.evaluation.measure import Predictor, measure, plan_work, split_batches
+from dign.evaluation.merge import save_evaluation
 from dign.evaluation.result_info import RunInfo
 from dign.evaluation.result_parts import TemperatureResult
-from dign.evaluation.results import RESULTS_FILE, Results
+from dign.evaluation.results import Results
 from dign.evaluation.summarize import CLEAN, make_results, pool_calibration
 from dign.metrics import Temperature, TemperatureFit
 from dign.metrics.temperature import log_probabilities
@@ -35,7 +35,8 @@ from dign.models import count_parameters
 from dign.models.winograd import use_winograd
 from dign.parallel.devices import pick_device
 from dign.parallel.team import SINGLE_PROCESS, Team
-from dign.runs.folder import Run
+from dign.runs.folder import Run, hash_split
+from dign.runs.other_data import load_data_for
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,16 @@ def evaluate_run(
     device: str = "auto",
     batch_size: int = 500,
     temperature: bool = False,
+    data: str | None = None,
+    skip_unreadable: bool = False,
     team: Team = SINGLE_PROCESS,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    report: Callable[[str], None] = lambda text: None,
 ) -> Results:
     """Evaluate a finished run as its method predicts; writes `results.json` and `examples.json` into its folder.
+
+    Results of an earlier evaluation under the same circumstances are merged with these, condition by condition; others
+    are kept beside them, as `results-NAME.json`.
 
     Args:
         run: An open run folder, from `dign.runs.load_run`.
@@ -67,11 +74,15 @@ def evaluate_run(
         device: "auto", "cpu", "cuda", ...
         batch_size: Images predicted at once; changes speed and memory, not results.
         temperature: Also fit a temperature on the validation split, and give the scores at it.
+        data: Other images than the run's: a data set's name, or "folder:PATH" with the run's classes. Images that the
+            run was trained or validated on are left out, wherever they are now. By default the run's own.
+        skip_unreadable: Leave out images of a folder that cannot be read.
         team: Processes that share the work.
         progress: Called with the number of predictions done and of all predictions.
+        report: Called with sentences about what was left out, and where results were stored.
 
     Returns:
-        The results that were written.
+        What was measured now.
 
     Raises:
         UserError: The run has not finished, its folder cannot be written to, or its data has changed.
@@ -79,7 +90,8 @@ def evaluate_run(
     with team.all_or_none():
         if team.is_rank_zero and not os.access(run.path, os.W_OK):
             raise UserError(f"No permission to write results into {run.path}: copy the run to where you may write.")
-        method, model, data = run.method(), run.model(), run.data()
+        method, model = run.method(), run.model()
+        found = load_data_for(run, data, skip_unreadable=skip_unreadable)
     if run.config.winograd:
         use_winograd(model)
     about = RunInfo(
@@ -87,13 +99,13 @@ def evaluate_run(
         method=method.key,
         title=method.title,
         model=run.config.model,
-        data=hide_folder_path(run.config.data),
+        data=hide_folder_path(run.config.data if found.is_own or data is None else data),
         seed=run.config.seed,
         parameters=count_parameters(run.untrained_model()),
     )
     results, examples = evaluate_subject(
         Subject(model, method.predict, about),
-        data,
+        found.data,
         conditions,
         split=split,
         device=device,
@@ -102,10 +114,24 @@ def evaluate_run(
         team=team,
         progress=progress,
     )
+    info = replace(
+        results.evaluation,
+        left_out=found.left_out,
+        skipped=len(found.data.skipped) or None,
+        images_sha256=hash_split(getattr(found.data, split)),
+    )
+    results = replace(results, evaluation=info)
+    if found.left_out is not None:
+        report(
+            f"{found.left_out} images are left out, since the run was trained or validated on them."
+            if found.left_out
+            else "No image is left out: the run was trained and validated on none of them."
+        )
+    if found.data.skipped:
+        report(f"{len(found.data.skipped)} images are left out, since they cannot be read.")
     with team.all_or_none():
         if team.is_rank_zero:
-            write_json(run.path / EXAMPLES_FILE, examples)
-            results.save(run.path / RESULTS_FILE)
+            save_evaluation(run.path, results, examples, report)
     return results
 
 

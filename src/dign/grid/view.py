@@ -96,7 +96,9 @@ def scores(summary: Summary | None) -> str:
     parts = {"clean": summary.clean_accuracy, summary.mca_n_name: summary.mca_n}
     if summary.goes_beyond_noise:
         parts[summary.mca_name] = summary.mca
-    parts["ECE-N" if summary.noise_complete else "ECE under noise"] = summary.calibration.noise.ece if summary.calibration.noise else None
+    parts["ECE-N" if summary.noise_complete else "ECE under noise"] = (
+        summary.calibration.noise.ece if summary.calibration.noise else None
+    )
     return ", ".join(f"{name} {value:.1f} %" for name, value in parts.items() if value is not None)
 
 

@@ -31,7 +31,7 @@ def counts_in_mca(corruption: str) -> bool:
 
 
 def is_complete(corruptions: Iterable[str], wanted: Iterable[str] = MCA_CORRUPTIONS) -> bool:
-    """Whether a mean over these corruptions is mCA (or with `MCA_N_CORRUPTIONS` mCA-N): all of its corruptions are there.
+    """Whether a mean over these corruptions is mCA (with `MCA_N_CORRUPTIONS`: mCA-N), since none of its own is missing.
 
     >>> is_complete(["fog", "snow"]), is_complete(NAMES), is_complete(FAMILIES["noise"], MCA_N_CORRUPTIONS)
     (False, True, True)

@@ -29,12 +29,14 @@ from dign.runs.checkpoints import load_weights
 from dign.runs.config import RunConfig, read_toml
 from dign.runs.hub_config import hub_folder, is_hub_folder
 from dign.runs.noise_levels import fill_noise_levels, find_unset_noise_levels
+from dign.runs.seen_images import SEEN_FILE, write_seen
 
 
 @dataclass(frozen=True)
 class Run:
     """A run folder: `config.toml`, `run.json`, `metrics.jsonl`, `checkpoint.safetensors`,
-    `model.safetensors` once training has finished, `results.json` once it was evaluated.
+    `model.safetensors` once training has finished, `results.json` once it was evaluated; for a folder of images also
+    `training_images.txt`, digests of what it was trained on.
 
     Attributes:
         path: The folder.
@@ -42,7 +44,8 @@ class Run:
         info: The contents of `run.json`. Always: `classes`, `image_size` (height, width), `mean` and `std` of the
             training images' channels. From `create_run` also `training_images`, `cost` of a step, `command`, `commit`,
             `started`, `versions`, `machine`, `notes`; for a folder of images `folder` and `training_sha256`, and
-            `skipped_images` where some could not be read; with `init` its `sha256` and `fresh` tensors; after training `finished` and `seconds`.
+            `skipped_images` where some could not be read; with `init` its `sha256` and `fresh` tensors; after training
+            `finished` and `seconds`.
 
     Example:
         >>> run = load_run("runs/photos")  # doctest: +SKIP
@@ -200,7 +203,7 @@ def _check_info(info: Any) -> dict[str, Any]:
     return info
 
 
-SETUP_FILES = {".lock", "run.json", ".run.json.partial", ".config.toml.partial"}
+SETUP_FILES = {".lock", "run.json", SEEN_FILE, *(f".{name}.partial" for name in ("run.json", SEEN_FILE, "config.toml"))}
 """What a folder may hold if its run was killed while the folder was created."""
 
 
@@ -257,6 +260,8 @@ def create_run(
         **facts,
     }
     write_json(path / "run.json", info)
+    if config.data.startswith(FOLDER_PREFIX):
+        write_seen(path, data)
     write_text(path / "config.toml", config.to_toml())
     return Run(path, config, info)
 

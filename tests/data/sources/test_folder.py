@@ -156,7 +156,7 @@ def test_unreadable_images_are_listed_together_and_can_be_skipped(photographs, t
     (photographs / "train" / "red" / "phone.heic").write_bytes(b"")
     names = ["train/red/cut.png", "train/red/link.png", "train/red/phone.heic", "test/blue/broken.png"]
     for _ in range(2):
-        with pytest.raises(UserError, match="^4 images cannot be read: ") as error:
+        with pytest.raises(UserError, match=r"^4 images cannot be read: ") as error:
             load(photographs, tmp_path, size=size)
         assert all(name in str(error.value) for name in names)
         assert str(error.value).endswith("fix them or remove them, or set `skip_unreadable` to leave them out.")

@@ -189,7 +189,9 @@ def _pictures(place: Path, classes: Sequence[str], without: Collection[str]) -> 
         members = [Picture(str(path), path, label) for path in files]
         if not members:
             what = "no images that can be read" if without else "no images"
-            raise UserError(f"The class folder {place / replace_unprintable(name)} contains {what}: fill it or remove it.")
+            raise UserError(
+                f"The class folder {place / replace_unprintable(name)} contains {what}: fill it or remove it."
+            )
         found += members
     if not found:
         raise UserError(f"{place} contains no images.")
@@ -248,13 +250,9 @@ def _write(
     skipped: Mapping[str, str],
 ) -> None:
     image_size = (size, size) if size else _find_one_size(folder, layout, report)
-    facts = {
-        "name": f"folder:{folder}",
-        "classes": map(replace_unprintable, layout.classes),
-        "origin": replace_unprintable(folder),
-        "skipped": {replace_unprintable(name): reason for name, reason in skipped.items()},
-    }
-    with create_store(target, **facts) as writer:
+    shown = {replace_unprintable(name): reason for name, reason in skipped.items()}
+    classes, origin = map(replace_unprintable, layout.classes), replace_unprintable(folder)
+    with create_store(target, name=f"folder:{folder}", classes=classes, origin=origin, skipped=shown) as writer:
         write_pictures(writer, layout.splits, image_size, size, report)
 
 

@@ -1,0 +1,178 @@
+"""Several evaluations of one run: merged by condition where they were made alike, else kept beside each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from dign.core.errors import UserError
+from dign.core.files import read_json, write_json
+from dign.corruptions import NAMES
+from dign.evaluation.confusion_result import ConfusionResult, find_worst
+from dign.evaluation.examples import EXAMPLES_FILE
+from dign.evaluation.result_info import EvaluationInfo
+from dign.evaluation.result_parts import TemperatureResult
+from dign.evaluation.results import RESULTS_FILE, Results
+from dign.evaluation.summarize import CLEAN, Counts, make_results
+
+ALIKE = ("split", "images", "image_size", "profile", "seed", "benchmark", "bins", "left_out")
+"""In what two evaluations agree whose conditions may share a file."""
+
+
+def save_evaluation(
+    folder: Path, results: Results, examples: dict[str, Any], report: Callable[[str], None] = lambda text: None
+) -> Path:
+    """Write the results of a run into its folder; nothing that was measured before is lost.
+
+    An evaluation under the same circumstances is merged with `results.json`, condition by condition. Otherwise the
+    one that measured less, or was made on other images than the run's own, is stored beside it (`results-NAME.json`).
+
+    Args:
+        folder: The run folder.
+        results: What was measured now.
+        examples: What to write to `examples.json`; those of corruptions that were not measured now are kept.
+        report: Called with a sentence that says where results went, if that is not simply `results.json`.
+
+    Returns:
+        The file that holds the results.
+    """
+    main = folder / RESULTS_FILE
+    old = _load(main)
+    differences = find_differences(old, results) if old else {}
+    if old is None or not differences:
+        merged = merge_results(old, results) if old else results
+        if old and merged.evaluation.earlier:
+            _add_earlier_examples(folder, examples)
+            report(f"Added to the earlier results in {main}, which now have {len(merged.corruptions)} corruptions.")
+        write_json(folder / EXAMPLES_FILE, examples)
+        return merged.save(main)
+    if _takes_over(results, old):
+        kept = _save_beside(folder, old, find_differences(results, old))
+        report(f"The earlier results, made under other circumstances, are kept in {kept}.")
+        write_json(folder / EXAMPLES_FILE, examples)
+        return results.save(main)
+    file = _save_beside(folder, results, differences)
+    report(f"{main} is left as it is, since it was made under other circumstances: these results are in {file}.")
+    return file
+
+
+def find_differences(old: Results, new: Results) -> dict[str, Any]:
+    """In what the circumstances of two evaluations differ, with the values of the new one; empty if they can merge."""
+    before, now = old.evaluation, new.evaluation
+    found = {name: getattr(now, name) for name in ALIKE if getattr(before, name) != getattr(now, name)}
+    if old.run.data != new.run.data:
+        found["data"] = new.run.data
+    if before.images_sha256 and now.images_sha256 and before.images_sha256 != now.images_sha256:
+        found["images"] = now.images
+    if replace(old.run, name="", data="") != replace(new.run, name="", data="") or old.classes != new.classes:
+        found["model"] = new.run.model
+    if not found and _pick_temperature(old, new) is None and (old.temperature or new.temperature):
+        found["temperature"] = new.temperature.value if new.temperature else None
+    return found
+
+
+def merge_results(old: Results, new: Results) -> Results:
+    """One set of results: the conditions of the new evaluation, and those of the old that it did not measure."""
+    before, now = _conditions(old), _conditions(new)
+    counts = {**before, **now, CLEAN: new.clean.calibration}
+    known = [*NAMES, *sorted({name for name, _ in counts} - set(NAMES))]
+    ordered = dict(sorted(counts.items(), key=lambda item: (known.index(item[0][0]), item[0][1])))
+    kept = list(dict.fromkeys(name for name, severity in before if (name, severity) not in now))
+    info = replace(new.evaluation, frost=new.evaluation.frost or (old.evaluation.frost if "frost" in kept else None))
+    if kept:
+        info = replace(info, earlier=_list_earlier(old.evaluation, kept))
+    merged = make_results(ordered, new.run, info, new.classes, _pick_temperature(old, new))
+    return replace(merged, confusion=_merge_confusion(old, new, ordered))
+
+
+def _list_earlier(old: EvaluationInfo, kept: Sequence[str]) -> tuple[dict[str, str], ...]:
+    """Which of the corruptions that are kept are from when: of the old evaluation, or of one that it was added to."""
+    own, parts = list(kept), []
+    for part in old.earlier or ():
+        names = [name for name in part.get("corruptions", "").split(", ") if name in kept]
+        own = [name for name in own if name not in names]
+        parts += [{**part, "corruptions": ", ".join(names)}] if names else []
+    about = {name: value for name in ("time", "commit", "device") if (value := getattr(old, name))}
+    return (*parts, *([{"corruptions": ", ".join(own), **about}] if own else []))
+
+
+def _merge_confusion(old: Results, new: Results, counts: Counts) -> tuple[ConfusionResult, ...]:
+    """The matrices of the clean images and of the worst of all conditions, as far as one of the two has them."""
+    measured = {CLEAN, *_conditions(new)}
+    kept = [matrix for matrix in old.confusion if (matrix.corruption, matrix.severity) not in measured]
+    known = {(matrix.corruption, matrix.severity): matrix for matrix in (*kept, *new.confusion)}
+    worst = find_worst({each: part.compute().accuracy for each, part in counts.items() if each != CLEAN})
+    return tuple(known[each] for each in (CLEAN, worst) if each in known)
+
+
+def _conditions(results: Results) -> Counts:
+    return {
+        (name, severity): condition.calibration
+        for name, corruption in results.corruptions.items()
+        for severity, condition in corruption.severities.items()
+    }
+
+
+def _pick_temperature(old: Results, new: Results) -> TemperatureResult | None:
+    """The temperature whose pooled scores are over the merged conditions; None where there is none."""
+    before, now = set(_conditions(old)), set(_conditions(new))
+    if now >= before and new.temperature:
+        return new.temperature
+    return old.temperature if before >= now and not new.temperature else None
+
+
+def _takes_over(new: Results, old: Results) -> bool:
+    """Whether a run's `results.json` is to be the new evaluation, made under other circumstances than the old one."""
+    if new.evaluation.left_out is not None or new.evaluation.split != "test":
+        return False
+    if old.evaluation.left_out is not None or old.evaluation.split != "test":
+        return True
+    return set(_conditions(new)) >= set(_conditions(old)) and not (old.temperature and not new.temperature)
+
+
+def _save_beside(folder: Path, results: Results, differences: dict[str, Any]) -> Path:
+    """Store results under a name that says in what they differ, merged with results of that name if made alike."""
+    if {"split", "data"} & set(differences):  # other images, of course
+        differences = {name: value for name, value in differences.items() if name not in ("images", "left_out")}
+    words = [_describe(name, value) for name, value in differences.items()]
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(dict.fromkeys(words))).strip("-")[:80]
+    for number in count(1):
+        file = folder / f"results-{name}{f'-{number}' if number > 1 else ''}.json"
+        there = _load(file)
+        if there is None:
+            return results.save(file)
+        if not find_differences(there, results):
+            return merge_results(there, results).save(file)
+    raise AssertionError("a free name is found")
+
+
+def _describe(name: str, value: Any) -> str:
+    if name in ("split", "profile", "model", "data"):
+        return str(value).removeprefix("folder:")
+    if name == "benchmark":
+        return str(value or "on-the-fly")
+    if name == "image_size":
+        return "x".join(map(str, value or ()))
+    return {"images": "other-images", "left_out": "other-images", "temperature": name}.get(name, f"{name}-{value}")
+
+
+def _load(file: Path) -> Results | None:
+    """The results in a file; None where there is none, or none that can be read."""
+    try:
+        return Results.load(file) if file.is_file() else None
+    except UserError:
+        return None
+
+
+def _add_earlier_examples(folder: Path, examples: dict[str, Any]) -> None:
+    """Put the earlier examples of corruptions that were not measured now after those that were."""
+    try:
+        earlier = read_json(folder / EXAMPLES_FILE)["images"]
+        measured = {entry["corruption"] for entry in examples["images"]}
+        examples["images"] += [entry for entry in earlier if entry["corruption"] not in measured]
+    except (OSError, ValueError, KeyError, TypeError):
+        return  # there are none, or none that can be read

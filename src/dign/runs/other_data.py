@@ -1,0 +1,96 @@
+"""Other images for a run: its own folder moved or grown, another folder, another data set."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from dign.core.errors import UserError, join_names
+from dign.data.bulk_decoding import UnreadableImages
+from dign.data.dataset import DataSet
+from dign.data.names import FOLDER_PREFIX
+from dign.data.sources.folder import has_own_test_split
+from dign.runs.folder import Run, load_run_data
+from dign.runs.seen_images import SeenImages, digest_seen, read_seen, separate_seen
+
+
+@dataclass(frozen=True)
+class RunData:
+    """Images to evaluate a run on. `left_out` counts those that it has seen; None for the run's own data set."""
+
+    data: DataSet
+    left_out: int | None = None
+
+    @property
+    def is_own(self) -> bool:
+        return self.left_out is None
+
+
+def load_data_for(run: Run, name: str | None = None, *, skip_unreadable: bool = False) -> RunData:
+    """Load images to evaluate a run on, sorted into the splits that the run had them in.
+
+    Args:
+        run: The run.
+        name: A data set, or "folder:PATH"; by default the run's own. A folder is the run's own too if it holds the
+            images that the run was trained on and no more, wherever it is.
+        skip_unreadable: Leave out images of a folder that cannot be read.
+
+    Raises:
+        UserError: The classes or the size are not those of the run, all images have been trained on, or it is not
+            known which.
+    """
+    config = replace(run.config, skip_unreadable=run.config.skip_unreadable or skip_unreadable)
+    if name is None or (name == config.data and not name.startswith(FOLDER_PREFIX)):
+        return RunData(_load_own(replace(run, config=config)))
+    height, width = run.image_size
+    is_folder = name.startswith(FOLDER_PREFIX)
+    config = replace(config, data=name, size=height if is_folder and height == width else config.size)
+    if is_folder and "training_sha256" in run.info:
+        with suppress(UserError):  # what is wrong with it is said below
+            data = load_run_data(config)
+            if list(data.classes) == run.classes and run.trained_on(data.train):
+                return RunData(data)
+    data = load_run_data(replace(config, validation=0.0))
+    _check_fit(run, data)
+    seen = _find_seen(run)
+    sorted_data, left_out = separate_seen(data, seen, is_cut=not has_own_test_split(name))
+    if not len(sorted_data.test) and left_out:
+        raise UserError(f"{run.path} was trained on all {left_out} images of {name}: there is none left to measure.")
+    return RunData(sorted_data, left_out)
+
+
+def _load_own(run: Run) -> DataSet:
+    try:
+        return run.data()
+    except UnreadableImages:
+        raise
+    except UserError as error:
+        if not run.config.data.startswith(FOLDER_PREFIX):
+            raise
+        hint = "If its images were moved, or others added to them, name their folder: `data=folder:PATH`."
+        raise UserError(f"{error} {hint}") from error
+
+
+def _check_fit(run: Run, data: DataSet) -> None:
+    if list(data.classes) != run.classes:
+        raise UserError(
+            f"{run.path} knows the classes {join_names(run.classes)}, but {data.name} has {join_names(data.classes)}: "
+            "name data with the run's classes."
+        )
+    if data.image_size != run.image_size:
+        wanted, found = ("x".join(map(str, size)) for size in (run.image_size, data.image_size))
+        raise UserError(f"{run.path} takes images of {wanted} pixels, but those of {data.name} have {found}.")
+
+
+def _find_seen(run: Run) -> SeenImages:
+    """The digests that are kept with the run, else those of its own data, if that is as it was."""
+    seen = read_seen(run.path)
+    if seen is not None:
+        return seen
+    try:
+        return digest_seen(run.data())
+    except UserError as error:
+        raise UserError(
+            f"{run.path} keeps no digests of its training images, and its own data cannot be read ({error}) to compute "
+            "them, so images that it was trained on cannot be told from others: put its data back, or train a new run."
+        ) from error

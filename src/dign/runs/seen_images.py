@@ -1,0 +1,102 @@
+"""Which images a run was trained on: a digest of each is kept with the run, so that they are known again anywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from dign.core.errors import UserError
+from dign.core.files import read_limited, write_text
+from dign.data.dataset import DataSet, Split
+from dign.data.splits import select_images
+
+SEEN_FILE = "training_images.txt"
+DIGITS = 16
+"""Hexadecimal digits of a SHA-256 that are kept: two of a million images agree by chance once in 10^7 runs."""
+MAX_SIZE = 2**30
+
+
+@dataclass(frozen=True)
+class SeenImages:
+    """Digests of the images that a run was trained on, and of those that it was validated on."""
+
+    train: frozenset[str]
+    validation: frozenset[str]
+
+
+def digest_images(images: Tensor) -> list[str]:
+    """A digest of every image (N,3,H,W): of its pixels, so that neither its name nor its folder matters.
+
+    >>> digest_images(torch.zeros(1, 3, 8, 8, dtype=torch.uint8))
+    ['5d89f056865052bc']
+    """
+    return [hashlib.sha256(image.contiguous().numpy().tobytes()).hexdigest()[:DIGITS] for image in images]
+
+
+def digest_seen(data: DataSet) -> SeenImages:
+    """The digests of a data set's training and validation images."""
+    return SeenImages(frozenset(digest_images(data.train.images)), frozenset(digest_images(data.validation.images)))
+
+
+def write_seen(folder: Path, data: DataSet) -> None:
+    """Write the digests of training and validation images into a run folder, one line for each."""
+    splits = {"train": data.train, "validation": data.validation}
+    lines = [f"{name} {digest}\n" for name, split in splits.items() for digest in digest_images(split.images)]
+    write_text(folder / SEEN_FILE, "".join(lines))
+
+
+def read_seen(folder: Path) -> SeenImages | None:
+    """Read what `write_seen` wrote; None where a run folder has none.
+
+    Raises:
+        UserError: The file is damaged.
+    """
+    file = folder / SEEN_FILE
+    if not file.is_file():
+        return None
+    found: dict[str, set[str]] = {"train": set(), "validation": set()}
+    try:
+        for line in read_limited(file, MAX_SIZE).decode().splitlines():
+            match = re.fullmatch(rf"(train|validation) ([0-9a-f]{{{DIGITS}}})", line)
+            if match is None:
+                raise ValueError("a line is not a digest")
+            found[match[1]].add(match[2])
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file} cannot be used ({error}): the run folder is damaged.") from error
+    return SeenImages(frozenset(found["train"]), frozenset(found["validation"]))
+
+
+def separate_seen(data: DataSet, seen: SeenImages, *, is_cut: bool) -> tuple[DataSet, int]:
+    """Put every image into the split that a run had it in; what the run has not seen is the test split.
+
+    Args:
+        data: Other images than the run's, or the run's and more.
+        seen: What the run has seen.
+        is_cut: Whether the test split of `data` was cut by dign, from images that may all be measured; otherwise new
+            images are measured only where they are in the test split.
+
+    Returns:
+        The data set, and how many images were left out of the test split because the run has seen them.
+    """
+    parts = [data.test, data.train, data.validation]
+    pool = Split(torch.cat([part.images for part in parts]), torch.cat([part.labels for part in parts]))
+    digests = digest_images(pool.images)
+    candidates = len(pool) if is_cut else len(data.test)
+    places: dict[str, list[int]] = {"train": [], "validation": [], "test": []}
+    for index, digest in enumerate(digests):
+        if digest in seen.train:
+            places["train"].append(index)
+        elif digest in seen.validation:
+            places["validation"].append(index)
+        elif index < candidates:
+            places["test"].append(index)
+    splits = {
+        name: select_images(pool, torch.tensor(sorted(found), dtype=torch.long)) for name, found in places.items()
+    }
+    left_out = candidates - len(places["test"])
+    return DataSet(data.name, data.classes, **splits, location=data.location, skipped=data.skipped), left_out
