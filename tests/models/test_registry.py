@@ -69,6 +69,7 @@ def test_an_unknown_timm_name_suggests_the_nearest_ten_not_all(monkeypatch):
 
 
 def test_timm_is_to_be_installed_only_where_it_is_missing(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # both files have one length, and perhaps one time
     monkeypatch.delitem(sys.modules, "timm", raising=False)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     (tmp_path / "timm.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')")
