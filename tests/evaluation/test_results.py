@@ -29,7 +29,7 @@ def test_confusion_is_of_the_clean_images_and_of_the_worst_condition(results):
 
 
 def test_results_are_shown_as_a_table(results):
-    assert str(results) == repr(results) and "accuracy: mCA-N" in repr(results), "a notebook shows the repr"
+    assert str(results) == repr(results) and "mean over shot_noise" in repr(results), "a notebook shows the repr"
 
 
 def test_a_file_is_read_back_as_it_was(results, tmp_path):
