@@ -17,7 +17,8 @@ from dign.evaluation.conditions import Conditions
 from dign.evaluation.evaluate import evaluate
 from dign.evaluation.results import Results
 from dign.methods import RSE, Standard
-from dign.metrics import Calibration, apply_temperature, calibration
+from dign.metrics import Calibration, apply_temperature
+from dign.metrics.calibration import calibration
 from dign.runs.classifier import load_model
 
 FOG = Conditions(corruptions=("fog",), severities=(2,))

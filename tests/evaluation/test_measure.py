@@ -13,7 +13,7 @@ from dign.evaluation.conditions import Conditions
 from dign.evaluation.measure import measure, plan_work, split_batches
 from dign.evaluation.summarize import CLEAN
 from dign.methods import RSE
-from dign.metrics import confusion
+from dign.metrics.confusion import confusion
 from dign.parallel.team import Team
 
 CONDITIONS = Conditions(corruptions=("fog", "shot_noise"), severities=(1, 4), seed=3)

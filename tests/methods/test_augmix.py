@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from dign.methods import AugMix
+from dign.methods import AugMax, AugMix
 
 
 def generator(seed=0):
@@ -21,14 +21,15 @@ def strengths(views, x):
     return torch.stack([(view < x).float().mean((1, 2, 3)) for view in views])
 
 
-def test_every_view_of_an_image_has_a_severity_of_its_own():
+@pytest.mark.parametrize("kind", [AugMix, AugMax])
+def test_every_view_of_an_image_has_a_severity_of_its_own(kind):
     """With one severity for both views of an image their strengths correlate by about 0.2."""
     x = torch.ones(4000, 3, 12, 12)
-    method = AugMix(operations=("translate-x",), depth=1, width=1)
+    method = kind(operations=("translate-x",), depth=1, width=1)
     views = [chained[:, 0] / 255 for chained in method.chains(x, 2, generator())]
     assert abs(torch.corrcoef(strengths(views, x))[0, 1]) < 0.05
     # Within a view, the chains share their severity.
-    (wide,) = AugMix(operations=("translate-x",), depth=1, width=2).chains(x, 1, generator())
+    (wide,) = kind(operations=("translate-x",), depth=1, width=2).chains(x, 1, generator())
     assert torch.corrcoef(strengths((wide / 255).unbind(1), x))[0, 1] > 0.1
 
 

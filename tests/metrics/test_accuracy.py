@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from dign.core.errors import UserError
-from dign.metrics import Accuracy, accuracy
+from dign.metrics import Accuracy
+from dign.metrics.accuracy import accuracy
 
 
 def test_agrees_with_torchmetrics():

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dign.core.errors import UserError
-from dign.metrics import Calibration, calibration
+from dign.metrics import Calibration
+from dign.metrics.calibration import calibration
 
 
 def slow_scores(confidences, corrects, bins=16):

@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from dign.core.errors import UserError
-from dign.metrics import Confusion, accuracy, confusion
+from dign.metrics import Confusion
+from dign.metrics.accuracy import accuracy
+from dign.metrics.confusion import confusion
 
 
 def batch(seed, count=20, classes=4):

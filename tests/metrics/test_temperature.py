@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from dign.core.errors import UserError
-from dign.metrics import Temperature, apply_temperature, calibration, fit_temperature
+from dign.metrics import Temperature, apply_temperature, fit_temperature
+from dign.metrics.calibration import calibration
 from dign.metrics.temperature import HIGHEST, LOWEST
 
 

@@ -12,7 +12,7 @@ from dign.augment import geometry
 from dign.augment.operations import affine, autocontrast, equalize, fourier, posterize, solarize, translate
 from dign.core.errors import unknown_name
 from dign.core.image_rng import global_batch_size, local_slice
-from dign.core.pixels import to_uint8
+from dign.core.pixels import divide, to_uint8
 
 NINE = (
     "autocontrast", "equalize", "posterize", "rotate", "solarize",
@@ -86,7 +86,7 @@ def mix(x: Tensor, chained: Tensor, weights: Tensor, share: Tensor) -> Tensor:
     tensor(0.5000)
     """
     mixed = x * (1 - share).view(-1, 1, 1, 1)
-    scaled = weights * share[:, None] / 255
+    scaled = divide(weights * share[:, None], 255)
     chain = torch.empty_like(x)  # one buffer for all: fresh memory costs more than the arithmetic
     for i in range(chained.shape[1]):
         mixed.addcmul_(chain.copy_(chained[:, i]), scaled[:, i].view(-1, 1, 1, 1))
