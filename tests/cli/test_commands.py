@@ -70,6 +70,7 @@ def test_a_benchmark_is_read_at_the_severities_it_holds(dign_command, trained, t
     folder = tmp_path / "digits-c"
     words = ("--only", "contrast", "--severity", "2,3", "--size", "8", "-q")
     assert dign_command("corrupt", "digits", "--out", folder, *words)[0] == 0
+    (trained / "results.json").unlink(missing_ok=True)
     assert dign_command("evaluate", trained, "--benchmark", folder)[0] == 0
     results = json.loads((trained / "results.json").read_text())
     assert list(results["corruptions"]["contrast"]["severities"]) == ["2", "3"]

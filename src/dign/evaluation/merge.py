@@ -24,7 +24,12 @@ ALIKE = ("split", "images", "image_size", "profile", "seed", "benchmark", "bins"
 
 
 def save_evaluation(
-    folder: Path, results: Results, examples: dict[str, Any], report: Callable[[str], None] = lambda text: None
+    folder: Path,
+    results: Results,
+    examples: dict[str, Any],
+    report: Callable[[str], None] = lambda text: None,
+    *,
+    keep_earlier: bool = True,
 ) -> Path:
     """Write the results of a run into its folder; nothing that was measured before is lost.
 
@@ -36,12 +41,13 @@ def save_evaluation(
         results: What was measured now.
         examples: What to write to `examples.json`; those of corruptions that were not measured now are kept.
         report: Called with a sentence that says where results went, if that is not simply `results.json`.
+        keep_earlier: Whether earlier results are merged or kept beside; else they are replaced.
 
     Returns:
         The file that holds the results.
     """
     main = folder / RESULTS_FILE
-    old = _load(main)
+    old = _load(main) if keep_earlier else None
     differences = find_differences(old, results) if old else {}
     if old is None or not differences:
         merged = merge_results(old, results) if old else results

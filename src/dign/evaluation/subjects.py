@@ -58,6 +58,7 @@ def evaluate_run(
     temperature: bool = False,
     data: str | None = None,
     skip_unreadable: bool = False,
+    keep_earlier: bool = True,
     team: Team = SINGLE_PROCESS,
     progress: Callable[[int, int], None] = lambda done, total: None,
     report: Callable[[str], None] = lambda text: None,
@@ -77,6 +78,7 @@ def evaluate_run(
         data: Other images than the run's: a data set's name, or "folder:PATH" with the run's classes. Images that the
             run was trained or validated on are left out, wherever they are now. By default the run's own.
         skip_unreadable: Leave out images of a folder that cannot be read.
+        keep_earlier: Whether results of an earlier evaluation are merged or kept beside; else they are replaced.
         team: Processes that share the work.
         progress: Called with the number of predictions done and of all predictions.
         report: Called with sentences about what was left out, and where results were stored.
@@ -131,7 +133,7 @@ def evaluate_run(
         report(f"{len(found.data.skipped)} images are left out, since they cannot be read.")
     with team.all_or_none():
         if team.is_rank_zero:
-            save_evaluation(run.path, results, examples, report)
+            save_evaluation(run.path, results, examples, report, keep_earlier=keep_earlier)
     return results
 
 

@@ -59,12 +59,15 @@ class Outcome:
 
     def to_json(self) -> dict[str, Any]:
         """For the way from a worker's process to the grid's."""
-        return {**vars(self), "summary": self.summary.to_json() if self.summary else None}
+        if self.summary is None:
+            return dict(vars(self))
+        return {**vars(self), "summary": self.summary.to_json(), "corruptions": list(self.summary.corruptions)}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Outcome:
-        summary = value.get("summary")
-        return cls(**{**value, "summary": Summary.from_json(summary) if summary else None})
+        fields = dict(value)
+        corruptions, summary = fields.pop("corruptions", ()), fields.pop("summary", None)
+        return cls(**fields, summary=Summary.from_json(summary, corruptions) if summary else None)
 
 
 def run_job(job: Job) -> Outcome:
@@ -135,6 +138,7 @@ def _advance(folder: Path, run: PlannedRun, before: State, threads: int, progres
         device=run.config.device,
         batch_size=run.evaluation.batch_size,
         temperature=run.evaluation.temperature,
+        keep_earlier=False,  # the runs of a grid are compared: each has the grid's conditions and no others
         progress=progress.at,
     )
     return results.summary
