@@ -1,6 +1,11 @@
+import os
+import signal
+
 import pytest
 import torch
 
+import dign.training.loop
+from dign.grid.job import Job, run_job
 from dign.grid.plan import make_plan
 
 SMALL = {
@@ -27,3 +32,28 @@ def same_threads():
 def small():
     """A function that plans small runs with some settings changed."""
     return lambda **changes: make_plan({**SMALL, **changes})
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory, small):
+    """A plan of one run, the folder it was carried out in, and its outcome."""
+    out = tmp_path_factory.mktemp("grid")
+    plan = small()
+    return plan, out, run_job(Job.of(plan.runs[0], out, threads=1))
+
+
+@pytest.fixture
+def interrupt_at_step(monkeypatch):
+    """Send the process SIGTERM after some step of training, as an engine does that is stopped."""
+    original = dign.training.loop._Training._step
+
+    def at(number):
+        def step(self, done):
+            original(self, done)
+            if done + 1 == number:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        monkeypatch.setattr(dign.training.loop._Training, "_step", step)
+        return monkeypatch
+
+    return at

@@ -1,8 +1,6 @@
 """One run of a grid: done once, taken up where it was, told in one sentence when it fails."""
 
 import json
-import os
-import signal
 from pathlib import Path
 
 import pytest
@@ -30,30 +28,6 @@ def assert_same_weights(a, b):
     first, second = (load_file(Path(path) / "model.safetensors") for path in (a, b))
     assert first.keys() == second.keys()
     assert all(torch.equal(first[name], second[name]) for name in first)
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory, small):
-    out = tmp_path_factory.mktemp("grid")
-    plan = small()
-    return plan, out, run_job(job_of(plan, out))
-
-
-@pytest.fixture
-def interrupt_at_step(monkeypatch):
-    """Send the process SIGTERM after some step of training, as an engine does that is stopped."""
-    original = dign.training.loop._Training._step
-
-    def at(number):
-        def step(self, done):
-            original(self, done)
-            if done + 1 == number:
-                os.kill(os.getpid(), signal.SIGTERM)
-
-        monkeypatch.setattr(dign.training.loop._Training, "_step", step)
-        return monkeypatch
-
-    return at
 
 
 @pytest.mark.slow

@@ -16,13 +16,6 @@ def stage(plan, out):
     return read_states(plan.runs, out)[plan.runs[0].name].stage
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory, small):
-    out = tmp_path_factory.mktemp("grid")
-    plan = small()
-    return plan, out, run_job(job_of(plan, out))
-
-
 @pytest.mark.slow
 def test_other_conditions_evaluate_again_without_training_again(undisturbed, small, tmp_path):
     plan, out, _ = undisturbed

@@ -1,14 +1,11 @@
 """Where a grid's runs are stored: under a local folder or a URL."""
 
-import os
-import signal
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-import dign.training.loop
 from dign.grid.job import INTERRUPTED, Job, run_job
 from dign.grid.scheduling import read_states
 from dign.grid.state import Stage
@@ -29,30 +26,6 @@ def assert_same_weights(a, b):
     first, second = (load_file(Path(path) / "model.safetensors") for path in (a, b))
     assert first.keys() == second.keys()
     assert all(torch.equal(first[name], second[name]) for name in first)
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory, small):
-    out = tmp_path_factory.mktemp("grid")
-    plan = small()
-    return plan, out, run_job(job_of(plan, out))
-
-
-@pytest.fixture
-def interrupt_at_step(monkeypatch):
-    """Send the process SIGTERM after some step of training, as an engine does that is stopped."""
-    original = dign.training.loop._Training._step
-
-    def at(number):
-        def step(self, done):
-            original(self, done)
-            if done + 1 == number:
-                os.kill(os.getpid(), signal.SIGTERM)
-
-        monkeypatch.setattr(dign.training.loop._Training, "_step", step)
-        return monkeypatch
-
-    return at
 
 
 def test_results_land_at_a_url_and_a_run_goes_on_from_there(undisturbed, tmp_path, interrupt_at_step):

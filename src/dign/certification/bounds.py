@@ -32,7 +32,7 @@ def lower_confidence_bound(successes: int, trials: int, alpha: float) -> tuple[f
     check_integer(1, trials=trials)
     if not 0 <= successes <= trials:
         raise UserError(f"successes must be from 0 to the {trials} trials, not {successes}.")
-    _check_alpha(alpha)
+    check_alpha(alpha)
     if successes == 0:
         return 0.0, 1.0
     if successes == trials:
@@ -90,7 +90,8 @@ def majority_p_value(first: int, second: int) -> float:
     return min(1.0, 2 * math.exp(_log_upper_tail(max(first, second), trials, 0.5, 0.5)))
 
 
-def _check_alpha(alpha: float) -> None:
+def check_alpha(alpha: float) -> None:
+    """Refuse what is not a probability of error."""
     if not isinstance(alpha, int | float) or not 0 < alpha < 1:
         raise UserError(f"alpha is a probability of error, above 0 and below 1, not {alpha!r}.")
 

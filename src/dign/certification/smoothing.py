@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from dign.certification.bounds import certified_radius, largest_radius, majority_p_value
+from dign.certification.bounds import certified_radius, check_alpha, largest_radius, majority_p_value
 from dign.core.checks import check_integer
 from dign.core.errors import UserError
 from dign.core.freezing import freeze_temporarily
@@ -281,7 +281,6 @@ def _check(sigma: float, n0: int, n: int, alpha: float, images: Tensor | None) -
     check_integer(1, n0=n0, n=n)
     if n < n0:
         raise UserError(f"n must be at least n0: {n} draws to certify are fewer than the {n0} that choose the class.")
-    if not isinstance(alpha, int | float) or not 0 < alpha < 1:
-        raise UserError(f"alpha is a probability of error, above 0 and below 1, not {alpha!r}.")
+    check_alpha(alpha)
     if images is not None and images.dim() != 4:
         raise UserError(f"images must be (N,3,H,W), not {tuple(images.shape)}.")
