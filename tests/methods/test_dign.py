@@ -48,3 +48,28 @@ def test_dign_starts_late_and_grows(recorder, x, y):
     assert late == DiGN(sigma_max=0.3, weight=0.8, samples=2) and late.cost.standard_steps == 3
     with pytest.raises(UserError, match="start is a fraction of training"):
         DiGN(start=1)
+
+
+def test_dign_for_certificates_learns_from_copies_of_one_level(oracle, recorder, x, y):
+    method = DiGN(weight=0.7, samples=2, sigma_max=0.4, levels="fixed", learns_from="copies")
+    outcome, (p, *noisy), (clean, *seen) = oracle.run(method, recorder, x, y)
+    assert torch.equal(clean, x)
+    expected = sum(oracle.cross_entropy(q, y) + 0.7 * oracle.kl(p, q) for q in noisy) / 2
+    assert outcome.loss.item() == pytest.approx(expected, rel=1e-5)
+    levels = torch.stack([(view - x).flatten(1).std(1) for view in seen])
+    assert (levels - 0.4).abs().max() < 0.1, "every copy of every image has the one level"
+
+
+def test_dign_learns_from_copies_without_a_weight_too(recorder, x, y):
+    method = DiGN(weight=0.0, samples=1, learns_from="copies", start=0.5)
+    assert method.cost.standard_steps == 1.5
+    late = method.at(0.6)(recorder, x, y, generator=generator())
+    assert late.terms["consistency"] == 0 and late.loss == late.terms["cross_entropy_of_noisy"]
+    assert len(recorder.trained_on[0]) == 2 * len(x)
+    assert list(method.at(0.1)(recorder, x, y).terms) == ["cross_entropy", "consistency"], "clean before the start"
+
+
+@pytest.mark.parametrize("setting", ["levels", "learns_from"])
+def test_dign_names_what_it_knows(setting):
+    with pytest.raises(UserError, match=f"Unknown {setting} 'none'. Known: c?"):
+        DiGN(**{setting: "none"})

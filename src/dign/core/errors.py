@@ -50,11 +50,11 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
-    """Make the error for a name that is not in a registry: it suggests the nearest one and lists all."""
+    """Make the error for a name that is not in a registry: it suggests the nearest one and lists all, or 40 of many."""
     choices = sorted(set(known))
     near = find_nearest_name(name, choices)
     hint = f" Did you mean '{near}'?" if near else ""
-    return UserError(f"Unknown {kind} '{name}'.{hint} Known: {', '.join(choices)}.")
+    return UserError(f"Unknown {kind} '{name}'.{hint} Known: {join_names(choices, most=40)}.")
 
 
 def find_nearest_name(name: str, known: Iterable[str]) -> str | None:

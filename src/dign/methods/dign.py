@@ -6,11 +6,14 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from dign.augment.noise import add_diverse_gaussian_noise
+from dign.augment.noise import add_diverse_gaussian_noise, add_gaussian_noise
 from dign.core.checks import check_at_least, check_integer
 from dign.core.divergences import kl, log_probabilities
-from dign.core.errors import UserError
+from dign.core.errors import UserError, unknown_name
 from dign.methods.base import Cost, Method
+
+LEVELS = ("diverse", "fixed")
+LEARNS_FROM = ("clean", "copies")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +29,9 @@ class DiGN(Method):
         samples: Noisy branches, the paper's n.
         start: Fraction of training without noisy branches, at the cost of Standard. Not in the paper.
         ramp: Fraction of training over which the weight then grows from 0. Not in the paper.
+        levels: "diverse", or "fixed": every copy has noise of level sigma_max. Not in the paper.
+        learns_from: Where the cross-entropy is taken: on the "clean" batch, or on the noisy "copies", as their mean.
+            With fixed levels and the copies this is the variant for certificates (`dign.certify`). Not in the paper.
 
     >>> model = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
     >>> DiGN(sigma_max=0.1)(model, torch.rand(4, 3, 8, 8), torch.arange(4)).loss.backward()
@@ -40,29 +46,43 @@ class DiGN(Method):
     samples: int = 3
     start: float = 0.0
     ramp: float = 0.0
+    levels: str = "diverse"
+    learns_from: str = "clean"
 
     def __post_init__(self) -> None:
         check_at_least(0, sigma_max=self.sigma_max, weight=self.weight, start=self.start, ramp=self.ramp)
         check_integer(1, samples=self.samples)
+        if self.levels not in LEVELS:
+            raise unknown_name("levels", self.levels, LEVELS)
+        if self.learns_from not in LEARNS_FROM:
+            raise unknown_name("learns_from", self.learns_from, LEARNS_FROM)
         if self.start >= 1:
             raise UserError(f"start is a fraction of training, below 1, not {self.start}: without noise use Standard.")
 
     @property
     def cost(self) -> Cost:
         """The mean over training."""
-        passes = 1 + (1 - self.start) * self.samples if self.weight else 1
+        passes = 1 + (1 - self.start) * self.samples if self._has_copies else 1
         return Cost(forward=passes, backward=passes)
 
     def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
-        branches = self.samples if self.weight else 0
-        return [add_diverse_gaussian_noise(x, self.sigma_max, generator) for _ in range(branches)]
+        add_noise = add_diverse_gaussian_noise if self.levels == "diverse" else add_gaussian_noise
+        copies = self.samples if self._has_copies else 0
+        return [add_noise(x, self.sigma_max, generator) for _ in range(copies)]
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
         assert clean is not None  # sees_clean
         log_p = log_probabilities(clean)
         divergences = [kl(log_p, log_probabilities(noisy)).mean() for noisy in views] or [log_p.new_zeros(())]
         consistency = self.weight * torch.stack(divergences).mean()
+        if self.learns_from == "copies" and views:
+            of_copies = torch.stack([self.cross_entropy(noisy, y) for noisy in views]).mean()
+            return {"cross_entropy_of_noisy": of_copies, "consistency": consistency}
         return {"cross_entropy": self.cross_entropy(clean, y), "consistency": consistency}
+
+    @property
+    def _has_copies(self) -> bool:
+        return self.weight > 0 or self.learns_from == "copies"
 
     def at(self, progress: float) -> Method:
         """The method with the weight it has when the fraction `progress` of training is done.
@@ -71,6 +91,6 @@ class DiGN(Method):
         0.4999999999999999
         """
         if progress < self.start:
-            return replace(self, weight=0.0)
+            return replace(self, weight=0.0, learns_from="clean")
         grown = min(1.0, (progress - self.start) / self.ramp) if self.ramp else 1.0
         return replace(self, start=0.0, ramp=0.0, weight=self.weight * grown)
