@@ -8,8 +8,10 @@ import pytest
 import torch
 from fake_runs import demo_runs, fake_run, grid_runs  # noqa: F401 (fixtures)
 from hypothesis import settings
+from real_torchvision import declare_missing_operators
 
 torch.set_num_threads(1)
+torchvision_operators = declare_missing_operators()  # kept alive
 settings.register_profile("dign", deadline=None)  # a busy machine is not a failure
 settings.load_profile("dign")
 

@@ -1,8 +1,5 @@
 """Parameter counts of the published architectures, and what every model promises."""
 
-import sys
-import types
-
 import pytest
 import torch
 
@@ -56,27 +53,3 @@ def test_building_a_model_leaves_the_random_state_alone():
     first, second = (build("tinynet", classes=2, image_size=(8, 8), seed=3)[1].state_dict() for _ in range(2))
     assert torch.equal(torch.get_rng_state(), before)
     assert all(torch.equal(first[key], second[key]) for key in first)
-
-
-def test_an_unknown_timm_name_suggests_the_nearest_ten_not_all(monkeypatch):
-    names = [f"resnet{number}" for number in range(1000)]
-    monkeypatch.setitem(sys.modules, "timm", types.SimpleNamespace(list_models=lambda: names))
-    with pytest.raises(UserError, match="Unknown timm model 'resnt50': the nearest are resnet50, ") as error:
-        build("timm:resnt50", classes=2, image_size=(8, 8))
-    assert str(error.value).count("resnet") == 10
-    with pytest.raises(UserError, match=r"'@@': `timm.list_models\(\)` in Python lists them"):
-        build("timm:@@", classes=2, image_size=(8, 8))
-
-
-def test_timm_is_to_be_installed_only_where_it_is_missing(monkeypatch, tmp_path):
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # both files have one length, and perhaps one time
-    monkeypatch.delitem(sys.modules, "timm", raising=False)
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    (tmp_path / "timm.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')")
-    with pytest.raises(
-        UserError, match=r"installed but fails \(operator .*\): install the torchvision that fits torch"
-    ):
-        build("timm:resnet18", classes=2, image_size=(8, 8))
-    (tmp_path / "timm.py").write_text("raise ModuleNotFoundError('No module named timm', name='timm')")
-    with pytest.raises(UserError, match=r"needs the timm library: pip install 'dign\[timm\]'"):
-        build("timm:resnet18", classes=2, image_size=(8, 8))

@@ -2,23 +2,22 @@
 
 import os
 import signal
-import sys
-import types
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from real_torchvision import need
 from safetensors.torch import load_file, save_file
-from torch import nn
 
 import dign.training.loop
 from dign.core.errors import UserError
 from dign.models import build
 from dign.runs.config import RunConfig
 from dign.runs.folder import load_run
+from dign.runs.weight_matching import find_head
 from dign.training.loop import resume, train
-from dign.training.starting_weights import find_head, freeze, load_starting_weights
+from dign.training.starting_weights import freeze, group_parameters, load_starting_weights
 
 SMALL = {"data": "digits", "size": 8, "epochs": 1, "batch_size": 128, "method": "standard", "validation": 0.1}
 
@@ -147,13 +146,14 @@ def test_weights_that_changed_before_the_first_checkpoint_are_noticed(source, tm
     ("changes", "message"),
     [
         ({"init": "nowhere.safetensors"}, "There is no file nowhere.safetensors"),
-        ({"init": "model.pth"}, "model.pth may be a pickle, .*: save the weights with safetensors.torch.save_file"),
+        ({"init": "model.pth"}, r"There is no file model.pth\."),
+        ({"init": "model.pkl"}, "model.pkl may be a pickle, .*: save the weights with safetensors.torch.save_file"),
         ({"init": "."}, "neither a run folder nor a hub folder"),
         ({"init": "SOURCE", "model": "fastnet"}, "shape"),
-        ({"init": "SOURCE", "model": "resnet18"}, "does not fit the model: it has"),
+        ({"init": "SOURCE", "model": "resnet18"}, "does not fit the model: it lacks .*; it has .*; choose the `model`"),
         ({"init": "SOURCE", "freeze": "stage"}, "matches nothing in this model: its parts are patch, stages, linear"),
         ({"init": "SOURCE", "freeze": "body,linear"}, "leaves nothing to train"),
-        ({"init": "pretrained"}, "is for timm models"),
+        ({"init": "pretrained"}, "is for models of timm and torchvision, not for tinynet"),
     ],
 )
 def test_mistakes_are_named_before_anything_is_written(source, tmp_path, monkeypatch, changes, message):
@@ -184,41 +184,60 @@ def test_patterns_name_parts_with_all_below_them():
     assert frozen_by("*.weight")[0] == {name for name in everything if name.endswith(".weight")}
 
 
-class FakeTimmNet(nn.Module):
-    """What of a timm model dign relies on."""
-
-    def __init__(self, classes):
-        super().__init__()
-        self.fc = nn.Linear(12, classes)
-        self.stem = nn.Conv2d(3, 12, 3)
-        self.pretrained_cfg = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
-
-    def get_classifier(self):
-        return self.fc
-
-    def forward(self, x):
-        return self.fc(self.stem(x).mean(dim=(2, 3)))
-
-
-def test_pretrained_timm_weights_bring_their_normalization(monkeypatch, tmp_path):
-    """With a stand-in for timm, which needs torchvision; what is tested is what dign does with it."""
-
-    def create_model(name, pretrained=False, num_classes=1000):
-        model = FakeTimmNet(num_classes)
-        if pretrained and name == "unlucky":
-            raise OSError("no route to host\nand much more")
-        if pretrained:
-            nn.init.constant_(model.stem.weight, 0.25)
-        return model
-
-    fake = types.SimpleNamespace(list_models=lambda: ["net", "unlucky"], create_model=create_model)
-    monkeypatch.setitem(sys.modules, "timm", fake)
-    run = train(config(model="timm:net", init="pretrained", lr=0.0, weight_decay=0.0), tmp_path / "run", quiet=True)
-    assert run.info["mean"] == pytest.approx([0.485, 0.456, 0.406])
-    assert run.info["init"]["fresh"] == ["1.fc.bias", "1.fc.weight"]
+def test_weights_of_another_library_start_a_run_and_keep_their_normalization(two_classes, tmp_path):
+    """A .pth file with other names, inside a wrapper: matched by order; the head has another number of classes."""
+    body = build("efficientnet_lite0", classes=5, image_size=(32, 32), seed=7)[1]
+    renamed = {
+        f"module._layer{index}.{name.rpartition('.')[2]}": t
+        for index, (name, t) in enumerate(body.state_dict().items())
+    }
+    torch.save({"state_dict": renamed, "epoch": 90}, tmp_path / "imagenet.pth")
+    settings = {"data": two_classes, "size": 32, "model": "efficientnet_lite0", "init": str(tmp_path / "imagenet.pth")}
+    run = train(config(**settings, lr=0.0, weight_decay=0.0, freeze_norms=True), tmp_path / "run", quiet=True)
+    assert run.info["mean"] == run.info["std"] == [0.5, 0.5, 0.5]
+    assert run.info["init"]["fresh"] == ["1.linear.bias", "1.linear.weight"]
     after = weights(run.path)
-    assert (after["1.stem.weight"] == 0.25).all() and after["0.std"].flatten().tolist() == pytest.approx(
-        [0.229, 0.224, 0.225]
-    )
-    with pytest.raises(UserError, match=r"could not be fetched: no route to host$"):
-        train(config(model="timm:unlucky", init="pretrained"), tmp_path / "other", quiet=True)
+    assert all(torch.equal(after[f"1.{name}"], t) for name, t in body.state_dict().items() if "linear" not in name)
+
+
+def test_frozen_norms_keep_their_statistics_and_train_their_weights(source, tmp_path):
+    before = weights(source)
+    for frozen in (False, True):
+        path = tmp_path / str(frozen)
+        train(config(init=str(source), freeze_norms=frozen), path, quiet=True)
+        after = weights(path)
+        means = [name for name in after if name.endswith("running_mean")]
+        assert means and all(torch.equal(after[name], before[name]) == frozen for name in means)
+        assert not any(
+            torch.equal(after[name.replace("running_mean", "bias")], before[name.replace("running_mean", "bias")])
+            for name in means
+        )
+
+
+def test_the_head_has_a_learning_rate_of_its_own(source, tmp_path):
+    """At a rate of zero for the body alone, or for the head alone, that part stays where it was."""
+    model = build("tinynet", classes=10, image_size=(8, 8))
+    (all_of_it,) = group_parameters(model, 1.0)
+    body, head = group_parameters(model, 10.0)
+    assert len(all_of_it["params"]) == len(body["params"]) + len(head["params"]) and len(head["params"]) == 1
+    assert (body["lr_scale"], head["lr_scale"]) == (1.0, 10.0)
+    run = train(config(init=str(source), head_lr=0.0, weight_decay=0.0), tmp_path / "run", quiet=True)
+    before, after = weights(source), weights(run.path)
+    assert torch.equal(after["1.linear.weight"], before["1.linear.weight"])
+    assert not all(torch.equal(after[name], before[name]) for name in after if "stages" in name)
+
+
+def test_pretrained_weights_of_torchvision_bring_their_normalization(tmp_path, monkeypatch):
+    """The real torchvision, with its cache filled as a download would have filled it."""
+    models = need("torchvision.models", "torchvision")
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
+    cache = tmp_path / "home" / "hub" / "checkpoints"
+    cache.mkdir(parents=True)
+    trained = models.get_model("mobilenet_v3_small").state_dict()
+    torch.save(trained, cache / "mobilenet_v3_small-047dcff4.pth")
+    settings = {"model": "torchvision:mobilenet_v3_small", "init": "pretrained", "size": 32, "freeze_norms": True}
+    run = train(config(**settings, lr=0.0, weight_decay=0.0), tmp_path / "run", quiet=True)
+    assert run.info["mean"] == pytest.approx([0.485, 0.456, 0.406])
+    assert run.info["init"]["fresh"] == ["1.classifier.3.bias", "1.classifier.3.weight"]
+    after = weights(run.path)
+    assert all(torch.equal(after[f"1.{name}"], t) for name, t in trained.items() if "classifier.3" not in name)

@@ -20,4 +20,5 @@ MODELS = {
     "resnet18": "ResNet-18 for small images, 11.2 M parameters",
     "wide_resnet18": "ResNet-18 of five times the width, 279 M parameters",
     "densenet121": "DenseNet-121 at growth rate 12, 1.0 M parameters",
+    "efficientnet_lite0": "EfficientNet-Lite0 for photographs of 96 pixels and more, 4.7 M parameters",
 }

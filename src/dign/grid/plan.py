@@ -213,8 +213,8 @@ def _config(leaves: Mapping[str, Any], chosen: Mapping[str, str]) -> RunConfig:
         raise UserError("A grid trains each run in one process, several runs at a time: leave out devices and nodes.")
     make_method(config.method, config.settings, data=config.data, label_smoothing=config.label_smoothing)
     find_source(config.data)
-    if config.model not in MODELS and not config.model.startswith("timm:"):
-        raise unknown_name("model", config.model, [*MODELS, "timm:NAME"])
+    if config.model not in MODELS and not config.model.startswith(("timm:", "torchvision:")):
+        raise unknown_name("model", config.model, [*MODELS, "timm:NAME", "torchvision:NAME"])
     return config
 
 

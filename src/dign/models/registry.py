@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from dign.core.errors import UserError, summarize_error, unknown_name
+from dign.core.errors import unknown_name
 from dign.core.pixels import to_float
 from dign.core.seeds import preserve_global_generators, seed_global_generators
 from dign.models.densenet import DenseNet121
+from dign.models.efficientnet_lite import EfficientNetLite0
 from dign.models.fastnet import FastNet, tinynet, wide_fastnet
+from dign.models.libraries import PREFIXES, build_from_library
 from dign.models.normalize import Normalize, spread
 from dign.models.resnet import ResNet18, wide_resnet18
 
@@ -24,6 +24,7 @@ MODELS: dict[str, Callable[[int, tuple[int, int]], nn.Module]] = {
     "resnet18": ResNet18,
     "wide_resnet18": wide_resnet18,
     "densenet121": DenseNet121,
+    "efficientnet_lite0": EfficientNetLite0,
 }
 """Name to a function of (classes, image size)."""
 
@@ -40,7 +41,7 @@ def build(
     """Build a model from images (N,3,H,W) in [0,1] to logits (N,classes).
 
     Args:
-        name: One of `MODELS`, or `timm:NAME` for an architecture of the timm library.
+        name: One of `MODELS`, or `timm:NAME` or `torchvision:NAME` for an architecture of these libraries.
         classes: Number of classes.
         image_size: Height and width, which decide the first layer.
         mean: Of each channel of the training images (`channel_statistics`).
@@ -51,7 +52,7 @@ def build(
         A `Sequential` of the normalization and the network.
 
     Raises:
-        UserError: There is no model of this name, or timm is not installed.
+        UserError: There is no model of this name, or its library is not installed.
 
     >>> model = build("tinynet", classes=10, image_size=(32, 32))
     >>> model(torch.rand(2, 3, 32, 32)).shape
@@ -60,37 +61,13 @@ def build(
     cpu = torch.device("cpu")
     with preserve_global_generators(cpu):
         seed_global_generators(seed, cpu)
-        if name.startswith("timm:"):
-            body = _build_timm(name.removeprefix("timm:"), classes)
+        if name.startswith(PREFIXES):
+            body = build_from_library(name, classes)
         elif name in MODELS:
             body = MODELS[name](classes, image_size)
         else:
-            raise unknown_name("model", name, [*MODELS, "timm:NAME"])
+            raise unknown_name("model", name, [*MODELS, "timm:NAME", "torchvision:NAME"])
     return nn.Sequential(Normalize(mean, std), body)
-
-
-def import_timm(wanted: str) -> Any:
-    """Import the timm library; the error says what it was `wanted` for."""
-    try:
-        import timm
-    except (ImportError, RuntimeError) as error:
-        if isinstance(error, ModuleNotFoundError) and error.name == "timm":
-            raise UserError(f"{wanted} needs the timm library: pip install 'dign[timm]'.") from error
-        raise UserError(
-            f"{wanted} needs the timm library, which is installed but fails ({summarize_error(error)}): install the "
-            f"torchvision that fits torch {torch.__version__}."
-        ) from error
-    return timm
-
-
-def _build_timm(name: str, classes: int) -> nn.Module:
-    timm = import_timm(f"timm:{name}")
-    if name not in timm.list_models():
-        near = get_close_matches(name, timm.list_models(), n=10, cutoff=0.3)
-        hint = f"the nearest are {', '.join(near)}" if near else "`timm.list_models()` in Python lists them"
-        raise UserError(f"Unknown timm model '{name}': {hint}.")
-    model: nn.Module = timm.create_model(name, num_classes=classes)
-    return model
 
 
 def whiten(model: nn.Module, images: Tensor, most: int = 5_000) -> None:

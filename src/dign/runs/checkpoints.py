@@ -14,9 +14,10 @@ from torch.optim import Optimizer
 
 from dign.core.errors import UserError
 from dign.core.files import replace_file
+from dign.runs.torch_files import TORCH_FILES, read_torch_file
 
-PICKLES = (".pt", ".pth", ".bin", ".ckpt", ".pkl")
-"""Endings of files that torch and others write as pickles."""
+PICKLES = (*TORCH_FILES, ".pkl")
+"""Endings of files that may be pickles."""
 
 
 def save_weights(path: Path, model: nn.Module, **metadata: object) -> None:
@@ -26,14 +27,14 @@ def save_weights(path: Path, model: nn.Module, **metadata: object) -> None:
 
 def load_weights(path: Path, model: nn.Module) -> None:
     """Read weights into a model: all of them, or none and a `UserError` that names what does not fit."""
-    tensors, _ = _read(path)
+    tensors = read_tensors(path)
     _check_fit(path, tensors, model.state_dict())
     model.load_state_dict(tensors)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """All tensors of a safetensors file by name."""
-    return _read(path)[0]
+    """All tensors of a safetensors file, or of a state dict that `torch.save` wrote, by name."""
+    return read_torch_file(path) if path.suffix.lower() in TORCH_FILES else _read(path)[0]
 
 
 def save_state(
@@ -102,7 +103,7 @@ def _save(path: Path, tensors: dict[str, Tensor], metadata: dict[str, object]) -
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    if path.suffix in PICKLES:
+    if path.suffix.lower() in PICKLES:
         raise UserError(
             f"{path} may be a pickle, which could run anything when opened: save the weights with "
             "safetensors.torch.save_file(model.state_dict(), 'model.safetensors')."

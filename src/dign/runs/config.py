@@ -36,7 +36,7 @@ class RunConfig:
     Args:
         data: A data set's name (digits, cifar10, cifar100, tiny-imagenet), or folder:PATH.
         method: A training method, or a sum of methods such as "dign+augmix".
-        model: An architecture, timm:NAME, or hub:DIR.
+        model: An architecture, timm:NAME, torchvision:NAME, or hub:DIR.
         settings: Settings of the methods by name, for example `{"dign": {"sigma_max": 0.1}}`.
 
     `dign train --help` describes the other fields, which have the names of its options.
@@ -54,12 +54,14 @@ class RunConfig:
     data: str = setting(MISSING, "What", "digits, cifar10, cifar100, tiny-imagenet, or folder:PATH")
     method: str = setting("dign", "What", "training method, or a sum of them such as dign+augmix")
     model: str = setting(
-        "resnet18", "What", "architecture: see `dign list models`; timm:NAME for one of timm's; hub:DIR"
+        "resnet18", "What", "architecture: see `dign list models`; timm:NAME, torchvision:NAME; hub:DIR"
     )
     seed: int = setting(0, "What", "seed of everything random in the run", least=0)
 
-    init: str = setting("", "Fine-tuning", "weights to start from: a safetensors file, run, hub folder, or pretrained")
+    init: str = setting("", "Fine-tuning", "weights to start from: .safetensors, .pth, run, hub folder, or pretrained")
     freeze: str = setting("", "Fine-tuning", "parts of init that are not trained: body, or names as in stem,layer?")
+    freeze_norms: bool = setting(False, "Fine-tuning", "batch norms keep the statistics of init")
+    head_lr: float = setting(1.0, "Fine-tuning", "learning rate of the head, as a multiple of lr", least=0)
 
     size: int = setting(0, "Data", "resize images to SIZE x SIZE (0: as they are)", least=0)
     validation: float = setting(0.1, "Data", "fraction of the training images held out for validation", least=0)
@@ -138,8 +140,9 @@ class RunConfig:
                 raise UserError(f"{spec.name} must be below 2^63, not {value}.")
             if isinstance(value, str) and not is_encodable(value):
                 raise UserError(f"{spec.name} {value!a} is not valid UTF-8: rename that file or folder.")
-        if self.freeze and not self.init:
-            raise UserError("freeze needs weights to keep: set init as well.")
+        if (self.freeze or self.freeze_norms) and not self.init:
+            name = "freeze" if self.freeze else "freeze_norms"
+            raise UserError(f"{name} needs weights to keep: set init as well.")
         if self.validation >= 1:
             raise UserError(f"validation must be a fraction below 1, not {self.validation}.")
         if not 0 <= self.label_smoothing < 1 or self.momentum >= 1 or self.warmup > 1 or self.small_first > 1:

@@ -37,7 +37,7 @@ from dign.training.logger import NullLogger, TrainingLogger
 from dign.training.optimizers import make_optimizer
 from dign.training.schedule import learning_rate
 from dign.training.setup import create_folder, global_batch_size, make_transforms, prepare, steps_per_epoch
-from dign.training.starting_weights import StartingWeights, freeze, load_starting_weights
+from dign.training.starting_weights import StartingWeights, freeze, group_parameters, load_starting_weights
 from dign.training.step_log import Step, stack, unstack
 from dign.training.trackers import make_tracker
 from dign.training.validation import validate
@@ -192,14 +192,14 @@ class _Training:
         self.model = self._initial_model(start)
         if config.sync_batch_norm:
             synchronize_batch_norm(self.model, self.team)
-        self.frozen_norms = freeze(self.model, config.freeze)
+        self.frozen_norms = freeze(self.model, config.freeze, norms=config.freeze_norms)
         if config.channels_last:
             self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if config.winograd:
             use_winograd(self.model)
         optimizer = make_optimizer(
             config.optimizer,
-            [parameter for parameter in self.model.parameters() if parameter.requires_grad],
+            group_parameters(self.model, config.head_lr),
             lr=config.lr,
             momentum=config.momentum,
             weight_decay=config.weight_decay,
@@ -313,7 +313,7 @@ class _Training:
         """One update of the weights; everything random in it is seeded from the run's seed and the step."""
         rate = learning_rate(self.config.schedule, self.config.lr, step, self.total, warmup=self.config.warmup)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["lr_scale"]
         x, y = self._batch(step)
         seed = derive_seed(self.config.seed, "model", step * self.team.world_size + self.team.rank)
         seed_global_generators(seed, self.device)  # for random layers such as dropout

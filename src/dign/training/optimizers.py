@@ -14,7 +14,12 @@ REST_RATE = 0.05
 
 
 def make_optimizer(
-    name: str, parameters: Iterable[nn.Parameter], *, lr: float, momentum: float, weight_decay: float
+    name: str,
+    parameters: Iterable[nn.Parameter] | Iterable[dict[str, Any]],
+    *,
+    lr: float,
+    momentum: float,
+    weight_decay: float,
 ) -> Optimizer:
     """The optimizer of a run: "sgd" with Nesterov momentum, or "orthogonal" (see `Orthogonal`)."""
     if name == "orthogonal":
@@ -34,7 +39,12 @@ class Orthogonal(Optimizer):
     """
 
     def __init__(
-        self, parameters: Iterable[nn.Parameter], *, lr: float, momentum: float = 0.6, weight_decay: float = 0.0
+        self,
+        parameters: Iterable[nn.Parameter] | Iterable[dict[str, Any]],
+        *,
+        lr: float,
+        momentum: float = 0.6,
+        weight_decay: float = 0.0,
     ) -> None:
         super().__init__(parameters, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 

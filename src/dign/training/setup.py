@@ -40,7 +40,7 @@ def prepare(config: RunConfig, team: Team) -> tuple[DataSet, StartingWeights | N
     if first.together and first.cost.backward - first.cost.input_only > 1:
         images = max(images, 2)  # several views of an image share a pass, and batch norm needs two images
     _check_images(model, config, data, images)
-    freeze(model, config.freeze)
+    freeze(model, config.freeze, norms=config.freeze_norms)
     if config.sync_batch_norm:
         synchronize_batch_norm(model, team)
     return data, load_starting_weights(config, model)

@@ -1,0 +1,118 @@
+"""Architectures and trained weights of timm and torchvision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dign.core.errors import UserError, summarize_error
+from dign.models.preprocessing import INTERPOLATIONS, Preprocessing
+
+TIMM, TORCHVISION = "timm:", "torchvision:"
+PREFIXES = (TIMM, TORCHVISION)
+AS_TRAINED = {"aux_logits": False, "init_weights": True, "transform_input": True}
+"""Two of torchvision's networks as their weights want them: no auxiliary heads, and inputs of another scale."""
+
+
+def import_library(name: str, wanted: str) -> Any:
+    """Import timm or torchvision; the error says what it was `wanted` for."""
+    try:
+        return import_module(name)
+    except (ImportError, RuntimeError) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == name.partition(".")[0]:
+            raise UserError(f"{wanted} needs the {error.name} library: pip install 'dign[{error.name}]'.") from error
+        raise UserError(
+            f"{wanted} needs the {name} library, which is installed but fails ({summarize_error(error)}): install the "
+            f"torchvision that fits torch {torch.__version__}."
+        ) from error
+
+
+def build_from_library(name: str, classes: int) -> nn.Module:
+    """An untrained network of a library, by its name with the library's prefix."""
+    if name.startswith(TIMM):
+        timm = import_library("timm", name)
+        _check_known(name, "timm.list_models()", timm.list_models)
+        network: nn.Module = timm.create_model(name.removeprefix(TIMM), num_classes=classes)
+        return network
+    models = import_library("torchvision.models", name)
+    _check_known(name, "torchvision.models.list_models()", lambda: models.list_models(module=models))
+    short = name.removeprefix(TORCHVISION)
+    network = models.get_model(
+        short, num_classes=classes, **(AS_TRAINED if short in ("googlenet", "inception_v3") else {})
+    )
+    return network
+
+
+def _check_known(name: str, how: str, list_models: Callable[[], list[str]]) -> None:
+    library, _, short = name.partition(":")
+    known = list_models()
+    if short in known or short.partition(".")[0] in known:  # timm names weights after a dot
+        return
+    near = get_close_matches(short, known, n=10, cutoff=0.3)
+    hint = f"the nearest are {', '.join(near)}" if near else f"`{how}` in Python lists them"
+    raise UserError(f"Unknown {library} model '{short}': {hint}.")
+
+
+def preprocessing_of(name: str, network: nn.Module) -> Preprocessing:
+    """What trained weights of a network expect of images, as its library states it; empty where that is not known.
+
+    Args:
+        name: The model's name, as `build` takes it.
+        network: The network itself, without the normalization in front.
+    """
+    if name.startswith(TORCHVISION):
+        return _torchvision_preprocessing(import_library("torchvision.models", name), name.removeprefix(TORCHVISION))
+    stated = getattr(network, "preprocessing", None)
+    if isinstance(stated, Preprocessing):
+        return stated
+    config = getattr(network, "pretrained_cfg", None) or {}
+    size = config.get("input_size")
+    interpolation = config.get("interpolation")
+    return Preprocessing(
+        size=size[-1] if size else None,
+        mean=tuple(config["mean"]) if config.get("mean") else None,
+        std=tuple(config["std"]) if config.get("std") else None,
+        crop=config.get("crop_pct"),
+        interpolation=interpolation if interpolation in INTERPOLATIONS else None,
+    )
+
+
+def _torchvision_preprocessing(models: Any, name: str) -> Preprocessing:
+    """As the transforms say that come with torchvision's weights."""
+    transforms = models.get_model_weights(name).DEFAULT.transforms()
+    size, resized = transforms.crop_size[0], transforms.resize_size[0]
+    interpolation = transforms.interpolation.value
+    return Preprocessing(
+        size=size,
+        mean=tuple(transforms.mean),
+        std=tuple(transforms.std),
+        crop=round(size / resized, 4),
+        interpolation=interpolation if interpolation in INTERPOLATIONS else None,
+    )
+
+
+def fetch_pretrained(name: str) -> dict[str, Tensor]:
+    """The trained weights of a library's network by tensor, from the library's own place for them or its cache.
+
+    Raises:
+        UserError: The name is of neither library, or the weights cannot be fetched.
+    """
+    if not name.startswith(PREFIXES):
+        raise UserError(f"`init=pretrained` is for models of timm and torchvision, not for {name}: name a file.")
+    build_from_library(name, 2)  # an unknown name, or a missing library, is another error than a failed download
+    try:
+        if name.startswith(TIMM):
+            trained: nn.Module = import_library("timm", name).create_model(name.removeprefix(TIMM), pretrained=True)
+            return trained.state_dict()
+        models = import_library("torchvision.models", name)
+        weights = models.get_model_weights(name.removeprefix(TORCHVISION)).DEFAULT
+        tensors: dict[str, Tensor] = weights.get_state_dict(progress=False, check_hash=True)
+    except Exception as error:  # a download fails in as many ways as there are networks
+        raise UserError(f"The pretrained weights of {name} could not be fetched: {summarize_error(error)}") from error
+    # Auxiliary heads are for training from scratch, and the network is built without them.
+    return {key: tensor for key, tensor in tensors.items() if not key.startswith(("aux1.", "aux2.", "AuxLogits."))}
