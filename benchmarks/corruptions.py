@@ -45,6 +45,7 @@ def time_peer(package: str, size: int, images: int) -> dict[str, float | str]:
         module = importlib.import_module(package)
     except Exception as error:  # whatever an import may raise is the answer
         return {"*": _reason(error)}
+    _translate_multichannel(module)
     pictures = test_pictures(images, size)
     times: dict[str, float | str] = {}
     for name in module.corruption_dict:
@@ -58,6 +59,21 @@ def time_peer(package: str, size: int, images: int) -> dict[str, float | str]:
         except Exception as error:
             times[name] = _reason(error)
     return times
+
+
+def _translate_multichannel(module) -> None:
+    """Let imagecorruptions' two Gaussian filters run with a scikit-image that has dropped their argument."""
+    import inspect
+
+    corruptions = sys.modules.get(f"{module.__name__}.corruptions")
+    gaussian = getattr(corruptions, "gaussian", None)
+    if gaussian is None or "multichannel" in inspect.signature(gaussian).parameters:
+        return
+
+    def translated(image, *args, multichannel=False, **settings):
+        return gaussian(image, *args, channel_axis=-1 if multichannel else None, **settings)
+
+    corruptions.gaussian = translated
 
 
 def _reason(error: BaseException) -> str:

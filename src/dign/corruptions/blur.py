@@ -25,7 +25,11 @@ def defocus_blur(images: Tensor, setting: tuple[float, float], streams: Streams)
 
 @lru_cache(maxsize=32)
 def disk(radius: float, softness: float) -> np.ndarray:
-    """The kernel of `defocus_blur`: (17,17) for radii up to 8, else (2 radius + 1, 2 radius + 1)."""
+    """The kernel of `defocus_blur`: (17,17) for radii up to 8, else (2 radius + 1, 2 radius + 1).
+
+    The smoothing mirrors the disk at the edges of the kernel. Where the disk touches them (whole radii from 8 on) that
+    adds to it: the published kernels sum to 1.0130 at radius 8 and to 1.0108 at radius 10, and brighten the image.
+    """
     reach, half = (8, 1) if radius <= 8 else (int(radius), 2)
     offsets = np.arange(-reach, reach + 1)
     inside = (offsets[:, None] ** 2 + offsets**2 <= radius**2).astype(np.float64)
@@ -36,7 +40,6 @@ def disk(radius: float, softness: float) -> np.ndarray:
         rows = linear.border_index(np.arange(inside.shape[0]) + offset, inside.shape[0], "mirror")
         np.add.at(smooth, (np.arange(inside.shape[0]), rows), window[tap])
     kernel: np.ndarray = smooth @ (inside / inside.sum()) @ smooth.T
-    kernel /= kernel.sum()
     return kernel
 
 

@@ -21,9 +21,9 @@ _MANY_TAPS = 8
 
 
 def fixed_point(weights: np.ndarray, one: int = ONE) -> np.ndarray:
-    """Weights that sum to 1 as whole numbers that sum to `one` exactly; the largest takes what rounding leaves."""
+    """Weights as multiples of 1/`one`, which sum to what the weights do; the largest takes what rounding leaves."""
     whole: np.ndarray = np.rint(weights * one)
-    whole.flat[np.argmax(whole)] += one - whole.sum()
+    whole.flat[np.argmax(whole)] += np.rint(weights.sum() * one) - whole.sum()
     return whole
 
 
@@ -155,7 +155,7 @@ def apply_operator(operator: Tensor, images: Tensor) -> Tensor:
 
 
 def correlate(images: Tensor, kernel: np.ndarray, border: str) -> Tensor:
-    """Correlate every channel of (N,C,H,W) uint8 with a kernel (odd sides) that sums to 1; truncated to uint8.
+    """Correlate every channel of (N,C,H,W) uint8 with a kernel (odd sides) that sums to about 1; truncated to uint8.
 
     Weights such as 1/5 have no finite binary form. The first summand makes up for it, so that a result that is a whole
     number in exact arithmetic is not truncated to the one below. Kernels with many weights hardly ever meet a whole
@@ -172,7 +172,7 @@ def correlate(images: Tensor, kernel: np.ndarray, border: str) -> Tensor:
     for y, x, weight in taps:
         top, left = reach + y - kernel.shape[0] // 2, reach + x - kernel.shape[1] // 2
         total.add_(padded[:, :, top : top + height, left : left + width], alpha=weight)
-    return total.to(torch.uint8)
+    return total.clamp_(max=255).to(torch.uint8)
 
 
 def pad(images: Tensor, margins: tuple[int, int, int, int], border: str) -> Tensor:
