@@ -6,9 +6,26 @@ import pytest
 import torch
 
 from dign.core.errors import UserError
-from dign.metrics import Accuracy, Calibration, Temperature
+from dign.metrics import (
+    AUGRC,
+    AURC,
+    AUROC,
+    FPR95,
+    NLL,
+    Accuracy,
+    AdaptiveECE,
+    Brier,
+    Calibration,
+    ClasswiseECE,
+    DebiasedRMSE,
+    SmoothECE,
+    Temperature,
+)
 
-METRICS = [Accuracy, Calibration, Temperature]
+METRICS = [
+    Accuracy, Calibration, Temperature, NLL, Brier, ClasswiseECE, AdaptiveECE, DebiasedRMSE, SmoothECE, AURC, AUGRC, AUROC,
+    FPR95,
+]  # fmt: skip
 
 
 def batch(seed):

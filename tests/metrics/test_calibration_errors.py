@@ -1,0 +1,103 @@
+"""Adaptive, debiased and smooth calibration errors against published packages, slow definitions and closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from dign.metrics import adaptive_ece, calibration, debiased_rmse, smooth_ece
+from dign.metrics.calibration import calibration as plain
+
+
+def batch(seed=0, n=600, classes=4, sharp=2.0):
+    generator = torch.Generator().manual_seed(seed)
+    probabilities = torch.softmax(sharp * torch.randn(n, classes, generator=generator, dtype=torch.float64), dim=1)
+    return probabilities, torch.randint(classes, (n,), generator=generator)
+
+
+def two_classes(confidence, correct):
+    """Predictions of class 0 with these confidences above 1/2."""
+    p = torch.as_tensor(confidence, dtype=torch.float64)
+    return torch.stack([p, 1 - p], 1), torch.where(torch.as_tensor(correct), 0, 1)
+
+
+@pytest.mark.parametrize("bins", [1, 15, 16])
+def test_adaptive_ece_agrees_with_a_slow_definition(bins):
+    probabilities, labels = batch()
+    confidence, predicted = probabilities.max(1)
+    order = np.argsort(-confidence.numpy())
+    right = (predicted == labels).numpy().astype(float)[order]
+    edges = [index * 600 // bins for index in range(bins + 1)]
+    parts = [slice(low, high) for low, high in zip(edges, edges[1:], strict=False)]
+    expected = sum(
+        len(right[part]) / 600 * abs(right[part].mean() - confidence.numpy()[order][part].mean()) for part in parts
+    )
+    assert adaptive_ece(probabilities, labels, bins) == pytest.approx(100 * expected, rel=1e-9)
+
+
+def test_fewer_images_than_bins_are_bins_of_one():
+    probabilities, labels = two_classes([0.9, 0.6], [True, False])
+    assert adaptive_ece(probabilities, labels, 16) == pytest.approx(35)
+    assert debiased_rmse(probabilities, labels, 16) == 0
+
+
+def test_debiased_rmse_agrees_with_uncertainty_calibration():
+    published = pytest.importorskip("calibration")
+    for seed, n in ((0, 600), (1, 480)):
+        probabilities, labels = batch(seed, n)
+        theirs = published.get_calibration_error(
+            probabilities.numpy(), labels.numpy(), p=2, debias=True, mode="top-label"
+        )
+        assert debiased_rmse(probabilities, labels, 15) == pytest.approx(100 * theirs, rel=1e-6)
+
+
+def test_the_debiased_error_of_a_calibrated_model_is_far_below_the_plain_one():
+    """The plain error of 360 calibrated predictions is what chance makes it; the debiased one's square has mean 0."""
+    generator = np.random.default_rng(0)
+    plain_errors, debiased = [], []
+    for _ in range(60):
+        confidence = generator.uniform(0.5, 1, 360)
+        given = two_classes(confidence, generator.random(360) < confidence)
+        plain_errors.append(plain(*given).rmse)
+        debiased.append(debiased_rmse(*given))
+    assert np.mean(plain_errors) > 5 and np.mean(debiased) < 2.5
+
+
+def slow_smooth(confidence, residual, h, points=20_001):
+    """smECE_h by images beyond the ends of [0,1] and the trapezoidal rule."""
+    t = np.linspace(0, 1, points)
+    total = np.zeros(points)
+    for c, r in zip(confidence, residual, strict=True):
+        for mirrored in [2 * k + s * c for k in range(-3, 4) for s in (1, -1)]:
+            total += r * np.exp(-((t - mirrored) ** 2) / (2 * h * h)) / (h * math.sqrt(2 * math.pi))
+    return np.trapezoid(np.abs(total), t) / len(confidence)
+
+
+def test_smooth_ece_is_the_fixed_point_of_the_definition():
+    generator = np.random.default_rng(3)
+    confidence = generator.uniform(0.5, 1, 40)
+    correct = generator.random(40) < 0.6
+    got = smooth_ece(*two_classes(confidence, correct)) / 100
+    assert slow_smooth(confidence, confidence - correct, got) == pytest.approx(got, abs=2e-4)
+
+
+def test_smooth_ece_agrees_with_relplot():
+    relplot = pytest.importorskip("relplot")
+    for seed, sharp in ((0, 2.0), (1, 6.0), (2, 0.7)):
+        probabilities, labels = batch(seed, 2000, sharp=sharp)
+        confidence, predicted = probabilities.max(1)
+        theirs = relplot.metrics.smECE(confidence.numpy(), (predicted == labels).numpy().astype(float))
+        assert smooth_ece(probabilities, labels) == pytest.approx(100 * theirs, rel=0.02)
+
+
+def test_one_confidence_has_one_error_whatever_the_bandwidth():
+    given = two_classes([0.8] * 100, [True] * 50 + [False] * 50)
+    assert smooth_ece(*given) == pytest.approx(30, abs=0.01)
+    assert adaptive_ece(*given) == pytest.approx(30)
+    assert debiased_rmse(*given, bins=1) == pytest.approx(100 * math.sqrt(0.09 - 0.25 / 99))
+    assert smooth_ece(*two_classes([0.75] * 4, [True, True, True, False])) == pytest.approx(0, abs=0.01)
+
+
+def test_the_module_of_ece_is_not_hidden_by_a_function():
+    assert calibration.Calibration
