@@ -23,8 +23,8 @@ from dign.metrics import (
 )
 
 METRICS = [
-    Accuracy, Calibration, Temperature, NLL, Brier, ClasswiseECE, AdaptiveECE, DebiasedRMSE, SmoothECE, AURC, AUGRC, AUROC,
-    FPR95,
+    Accuracy, Calibration, Temperature, NLL, Brier, ClasswiseECE, AdaptiveECE, DebiasedRMSE, SmoothECE, AURC, AUGRC,
+    AUROC, FPR95,
 ]  # fmt: skip
 
 

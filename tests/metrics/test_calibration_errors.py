@@ -1,6 +1,7 @@
 """Adaptive, debiased and smooth calibration errors against published packages, slow definitions and closed forms."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def test_adaptive_ece_agrees_with_a_slow_definition(bins):
     order = np.argsort(-confidence.numpy())
     right = (predicted == labels).numpy().astype(float)[order]
     edges = [index * 600 // bins for index in range(bins + 1)]
-    parts = [slice(low, high) for low, high in zip(edges, edges[1:], strict=False)]
+    parts = [slice(low, high) for low, high in pairwise(edges)]
     expected = sum(
         len(right[part]) / 600 * abs(right[part].mean() - confidence.numpy()[order][part].mean()) for part in parts
     )

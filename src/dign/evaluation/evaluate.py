@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 import torch
@@ -20,9 +21,10 @@ from dign.evaluation.info import count_predictions, describe_evaluation, describ
 from dign.evaluation.inputs import Data, open_images
 from dign.evaluation.measure import measure, plan_work
 from dign.evaluation.predictors import CheckedPredictor, Model, check_logits, device_of, gives_logits, make_predictor
-from dign.evaluation.result_parts import TemperatureResult
 from dign.evaluation.results import Results
-from dign.evaluation.summarize import CLEAN, make_results, pool_calibration
+from dign.evaluation.subjects import describe_temperature
+from dign.evaluation.summarize import CLEAN, make_results
+from dign.metrics import apply_temperature
 from dign.parallel.devices import find_device
 
 
@@ -40,8 +42,8 @@ def evaluate(
 ) -> Results:
     """Measure accuracy and calibration of a model, on clean images and under corruptions.
 
-    The data is read once, batch by batch, and each batch is corrupted on the fly: memory does not grow with the
-    number of images. The randomness of a corruption depends on the seed and on an image's number in the data, not on
+    The data is read once, batch by batch, and each batch is corrupted on the fly: memory grows by a few bytes for each
+    image and condition. The randomness of a corruption depends on the seed and on an image's number in the data, not on
     the batch size; a loader that shuffles gives other draws each time. Images and labels are never written to.
 
     Args:
@@ -100,7 +102,7 @@ def evaluate(
             seed=conditions.seed or 0,
             bins=bins,
             device=target,
-            temperature=temperature,
+            readings=[] if temperature is None else [partial(apply_temperature, temperature=temperature)],
             progress=lambda done: progress(done, total),
         )
     image_size = (first[0].shape[-2], first[0].shape[-1])
@@ -109,6 +111,8 @@ def evaluate(
         replace(run, data=stream.name),
         describe_evaluation(stream.split, measured.counts[CLEAN], image_size, conditions, target, started),
         stream.classes or [str(index) for index in range(predict.classes or 0)],
-        TemperatureResult(temperature, pool_calibration(measured.scaled)) if temperature and measured.scaled else None,
+        describe_temperature(temperature, measured.others[0]) if temperature else None,
         measured.confusions,
+        measured.uncertainty,
+        measured.images,
     )

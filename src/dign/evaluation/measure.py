@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -16,8 +16,11 @@ from dign.corruptions.benchmark.read import Benchmark
 from dign.data.dataset import Split
 from dign.evaluation.conditions import Conditions
 from dign.evaluation.confusion_result import MAX_CLASSES
+from dign.evaluation.image_record import ImageRecord
 from dign.evaluation.summarize import CLEAN, Confusions, Counts
-from dign.metrics import Calibration, Confusion, apply_temperature
+from dign.evaluation.tally import Tally
+from dign.metrics import ClasswiseECE, Confusion, UncertaintyScores
+from dign.metrics.uncertainty import score_uncertainty
 from dign.parallel.team import SINGLE_PROCESS, Team
 
 Predictor = Callable[[Tensor, torch.Generator], Tensor]
@@ -37,19 +40,38 @@ class Work:
     make_images: Callable[[], Tensor]
 
 
+Reading = Callable[[Tensor], Tensor]
+"""From the probabilities that a model gives to those that are counted, as at another temperature."""
+
+
 @dataclass(frozen=True)
-class Measured:
+class Counted:
+    """What was counted of one reading under every condition."""
+
+    counts: Counts = field(default_factory=dict)
+    uncertainty: dict[tuple[str, int], UncertaintyScores] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measured(Counted):
     """What was counted under every condition.
 
     Attributes:
         counts: How right and how confident the predictions are.
-        scaled: The same of the predictions at a temperature; None without one.
+        uncertainty: Proper scores and the like.
+        others: The same of the further readings.
         confusions: Which classes were taken for which; empty for more than 100 classes.
+        tallies: What each image got.
     """
 
-    counts: Counts = field(default_factory=dict)
-    scaled: Counts | None = None
+    others: tuple[Counted, ...] = ()
     confusions: Confusions = field(default_factory=dict)
+    tallies: dict[tuple[str, int], Tally] = field(default_factory=dict)
+
+    @property
+    def images(self) -> ImageRecord | None:
+        """What each image got, to be kept with the results."""
+        return ImageRecord.of(self.tallies)
 
 
 def split_batches(split: Split, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -90,33 +112,34 @@ def measure(
     seed: int = 0,
     bins: int = 16,
     device: torch.device | str = "cpu",
-    temperature: float | None = None,
+    readings: Sequence[Reading] = (),
     team: Team = SINGLE_PROCESS,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Measured:
-    """Count the predictions of every condition; with a `temperature` also those at it.
+    """Count the predictions of every condition, as they are and in each of the further `readings`.
 
-    A `team` shares out the work. Sums are made in the order of the batches on the CPU, so that they come out the same
-    to the last bit, whoever counted what. `progress` is told how many predictions are done.
+    A `team` shares out the work. Sums are made in the order of the batches on the CPU, or of whole numbers, so that
+    they come out the same to the last bit, whoever counted what. `progress` is told how many predictions are done.
     """
+    kinds: list[Reading] = [lambda probabilities: probabilities, *readings]
     confusions: Confusions = {}
+    by_class: list[dict[tuple[str, int], ClasswiseECE]] = [{} for _ in kinds]
 
-    def count(part: Work) -> list[Calibration]:
+    def count(part: Work) -> list[Tally]:
         images = part.make_images().to(device)
         x = to_float(images)
         x = x.clone() if x.data_ptr() == images.data_ptr() else x  # the model may work in place
         purpose = "predict/{}/{}".format(*part.condition)
         probabilities = predict(x, make_placed_generator(seed, purpose, part.first, device))
-        scaled = None if temperature is None else apply_temperature(probabilities, temperature)
-        here, labels = probabilities.cpu(), part.labels.cpu()
-        counts = [_count(here, labels, bins)]
-        if scaled is not None:
-            counts.append(_count(scaled.cpu(), labels, bins))
-        _count_confusion(confusions, part.condition, here, labels)
-        return counts
+        labels = part.labels.cpu()
+        read = [kind(probabilities).cpu() for kind in kinds]
+        for classes, each in zip(by_class, read, strict=True):
+            classes.setdefault(part.condition, ClasswiseECE(bins)).update(each, labels)
+        _count_confusion(confusions, part.condition, read[0], labels)
+        return [Tally.of(each, labels, bins) for each in read]
 
-    totals: list[Counts] = [{} for _ in range(1 if temperature is None else 2)]
-    found: dict[int, list[Calibration]] = {}
+    totals: list[dict[tuple[str, int], Tally]] = [{} for _ in kinds]
+    found: dict[int, list[Tally]] = {}
     conditions = []
     done = 0
     with team.all_or_none():
@@ -125,28 +148,35 @@ def measure(
             if number % team.world_size != team.rank:
                 continue
             if team.world_size == 1:
-                _merge(totals, part.condition, count(part))
+                _merge(totals, part.condition, count(part), bins)
             else:
                 found[number] = count(part)
             done += len(part.labels) * team.world_size  # the others are about as far
             progress(done)
     if team.world_size > 1:
-        gathered = {number: counts for each in team.gather(found) for number, counts in each.items()}
+        gathered = {number: tallies for each in team.gather(found) for number, tallies in each.items()}
         for number, condition in enumerate(conditions):
-            _merge(totals, condition, gathered[number])
+            _merge(totals, condition, gathered[number], bins)
         confusions = _sum_confusions(team.gather(confusions))
-    return Measured(totals[0], totals[1] if temperature is not None else None, confusions)
+        by_class = _sum_by_class(team.gather(by_class), bins)
+    first, *others = (_score(total, classes) for total, classes in zip(totals, by_class, strict=True))
+    return Measured(first.counts, first.uncertainty, tuple(others), confusions, totals[0])
 
 
-def _count(probabilities: Tensor, labels: Tensor, bins: int) -> Calibration:
-    calibration = Calibration(bins)
-    calibration.update(probabilities, labels)
-    return calibration
+def _merge(
+    totals: list[dict[tuple[str, int], Tally]], condition: tuple[str, int], tallies: list[Tally], bins: int
+) -> None:
+    for total, part in zip(totals, tallies, strict=True):
+        total.setdefault(condition, Tally.empty(bins)).merge(part)
 
 
-def _merge(totals: list[Counts], condition: tuple[str, int], counts: list[Calibration]) -> None:
-    for total, part in zip(totals, counts, strict=True):
-        total.setdefault(condition, Calibration(part.bins)).merge(part)
+def _score(total: dict[tuple[str, int], Tally], by_class: dict[tuple[str, int], ClasswiseECE]) -> Counted:
+    scores = {
+        condition: score_uncertainty(tally.loss, by_class[condition], tally.confidences)
+        for condition, tally in total.items()
+        if len(tally.labels)
+    }
+    return Counted({condition: tally.calibration for condition, tally in total.items()}, scores)
 
 
 def _count_confusion(confusions: Confusions, condition: tuple[str, int], probabilities: Tensor, labels: Tensor) -> None:
@@ -161,4 +191,17 @@ def _sum_confusions(parts: Iterable[Confusions]) -> Confusions:
     for part in parts:
         for condition, confusion in part.items():
             total.setdefault(condition, Confusion(confusion.classes)).merge(confusion)
+    return total
+
+
+def _sum_by_class(
+    parts: Iterable[list[dict[tuple[str, int], ClasswiseECE]]], bins: int
+) -> list[dict[tuple[str, int], ClasswiseECE]]:
+    """The sums of all processes, per reading; whole numbers, whose sum does not depend on the order."""
+    total: list[dict[tuple[str, int], ClasswiseECE]] = []
+    for part in parts:
+        total = total or [{} for _ in part]
+        for mine, theirs in zip(total, part, strict=True):
+            for condition, classes in theirs.items():
+                mine.setdefault(condition, ClasswiseECE(bins)).merge(classes)
     return total

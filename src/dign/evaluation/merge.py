@@ -16,8 +16,8 @@ from dign.evaluation.confusion_result import ConfusionResult, find_worst
 from dign.evaluation.examples import EXAMPLES_FILE
 from dign.evaluation.result_info import EvaluationInfo
 from dign.evaluation.result_parts import TemperatureResult
-from dign.evaluation.results import RESULTS_FILE, Results
-from dign.evaluation.summarize import CLEAN, Counts, make_results
+from dign.evaluation.results import RESULTS_FILE, Results, list_conditions
+from dign.evaluation.summarize import CLEAN, Counts, Uncertainties, make_results
 
 ALIKE = ("split", "images", "image_size", "profile", "seed", "benchmark", "bins", "left_out")
 """In what two evaluations agree whose conditions may share a file."""
@@ -91,7 +91,11 @@ def merge_results(old: Results, new: Results) -> Results:
     info = replace(new.evaluation, frost=new.evaluation.frost or (old.evaluation.frost if "frost" in kept else None))
     if kept:
         info = replace(info, earlier=_list_earlier(old.evaluation, kept))
-    merged = make_results(ordered, new.run, info, new.classes, _pick_temperature(old, new))
+    scores = {**_uncertainties(old), **_uncertainties(new)}
+    images = old.images.merge(new.images) if old.images and new.images else new.images
+    merged = make_results(
+        ordered, new.run, info, new.classes, _pick_temperature(old, new), None, scores, images or new.images
+    )
     return replace(merged, confusion=_merge_confusion(old, new, ordered))
 
 
@@ -121,6 +125,11 @@ def _conditions(results: Results) -> Counts:
         for name, corruption in results.corruptions.items()
         for severity, condition in corruption.severities.items()
     }
+
+
+def _uncertainties(results: Results) -> Uncertainties:
+    conditions = list_conditions(results.clean, results.corruptions)
+    return {pair: each.uncertainty for pair, each in conditions.items() if each.uncertainty}
 
 
 def _pick_temperature(old: Results, new: Results) -> TemperatureResult | None:

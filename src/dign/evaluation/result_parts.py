@@ -5,7 +5,7 @@ Results files may be untrusted: `from_json` takes nothing for granted, and clean
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,8 @@ from typing import Any
 from dign.core.text import clean_text
 from dign.evaluation.json_values import as_object, fail, is_count, is_number, is_percentage
 from dign.metrics import Calibration, CalibrationScores
-from dign.metrics.aggregation import MCA_N_CORRUPTIONS, is_complete, name_mean
+from dign.metrics.aggregation import MCA_N_CORRUPTIONS, counts_in_mca, is_complete, name_mean
+from dign.metrics.uncertainty import UNCERTAINTY, UncertaintyScores, mean_scores
 
 SCORES = tuple(spec.name for spec in fields(CalibrationScores))
 BINS = ("counts", "correct", "deviation", "square")
@@ -23,14 +24,19 @@ BINS = ("counts", "correct", "deviation", "square")
 class ConditionResult(CalibrationScores):
     """The scores of one condition (`accuracy`, `ece`, ...), and the sums they follow from, for pooling and
     reliability diagrams.
+
+    Attributes:
+        calibration: The sums.
+        uncertainty: Proper scores, selective prediction and the like; None in files of older versions.
     """
 
     calibration: Calibration
+    uncertainty: UncertaintyScores | None = None
 
     @classmethod
-    def of(cls, calibration: Calibration) -> ConditionResult:
+    def of(cls, calibration: Calibration, uncertainty: UncertaintyScores | None = None) -> ConditionResult:
         """The scores of what was counted."""
-        return cls(**asdict(calibration.compute()), calibration=calibration)
+        return cls(**asdict(calibration.compute()), calibration=calibration, uncertainty=uncertainty)
 
     @classmethod
     def from_json(cls, value: Any, where: str) -> ConditionResult:
@@ -48,11 +54,15 @@ class ConditionResult(CalibrationScores):
             fail(f"{where}: its bins do not add up")
         if abs(scores.accuracy - 100 * sum(correct) / total) > 1e-3:
             fail(f"{where}: its accuracy does not follow from its bins")
-        return cls(**{**asdict(scores), "count": total}, calibration=Calibration.from_state(bins))
+        given = condition.get("uncertainty")
+        uncertainty = None if given is None else read_uncertainty(given, f"{where}: uncertainty")
+        sums = Calibration.from_state(bins)
+        return cls(**{**asdict(scores), "count": total}, calibration=sums, uncertainty=uncertainty)
 
     def to_json(self) -> dict[str, Any]:
         state = self.calibration.state()
-        return {**scores_to_json(self), "bins": {key: state[key].tolist() for key in BINS}}
+        value = {**scores_to_json(self), "bins": {key: state[key].tolist() for key in BINS}}
+        return {**value, "uncertainty": asdict(self.uncertainty)} if self.uncertainty else value
 
 
 @dataclass(frozen=True)
@@ -124,6 +134,37 @@ class PooledCalibration:
     def to_json(self) -> dict[str, Any]:
         parts = {"clean": self.clean, "noise": self.noise, "all": self.all}
         return {key: scores_to_json(part) if part else None for key, part in parts.items()}
+
+
+@dataclass(frozen=True)
+class PooledUncertainty:
+    """Proper scores and the like: of the clean images, and their means over corruptions and severities as of mCA.
+
+    Attributes:
+        clean: The clean images.
+        noise: The mean over the noises of mCA-N; None where none was measured.
+        all: The mean over the corruptions of mCA; None where none was measured.
+    """
+
+    clean: UncertaintyScores
+    noise: UncertaintyScores | None = None
+    all: UncertaintyScores | None = None
+
+    @classmethod
+    def from_json(cls, value: Any, where: str) -> PooledUncertainty:
+        given = as_object(value, where)
+        parts = {
+            key: read_uncertainty(given[key], f"{where}.{key}")
+            for key in ("clean", "noise", "all")
+            if given.get(key) is not None
+        }
+        if "clean" not in parts:
+            fail(f"{where}.clean is missing")
+        return cls(**parts)
+
+    def to_json(self) -> dict[str, Any]:
+        parts = {"clean": self.clean, "noise": self.noise, "all": self.all}
+        return {key: asdict(part) if part else None for key, part in parts.items()}
 
 
 @dataclass(frozen=True)
@@ -207,6 +248,7 @@ class TemperatureResult:
         split: Split that it was fitted on.
         images: Number of images that it was fitted on.
         nll: Their mean log loss, "before" and "after".
+        uncertainty: Proper scores and the like at this temperature; None in files of older versions.
     """
 
     value: float
@@ -214,6 +256,7 @@ class TemperatureResult:
     split: str | None = None
     images: int | None = None
     nll: dict[str, float] | None = None
+    uncertainty: PooledUncertainty | None = None
 
     @classmethod
     def from_json(cls, value: Any) -> TemperatureResult:
@@ -229,10 +272,12 @@ class TemperatureResult:
             split=clean_text(split) if isinstance(split, str) else None,
             images=images if is_count(images) else None,
             nll={clean_text(key): number for key, number in nll.items()} if nll else None,
+            uncertainty=_read_pooled(given.get("uncertainty"), "temperature.uncertainty"),
         )
 
     def to_json(self) -> dict[str, Any]:
-        fitted = {"split": self.split, "images": self.images, "nll": self.nll}
+        scores = self.uncertainty.to_json() if self.uncertainty else None
+        fitted = {"split": self.split, "images": self.images, "nll": self.nll, "uncertainty": scores}
         known = {key: value for key, value in fitted.items() if value is not None}
         return {"value": self.value, **self.calibration.to_json(), **known}
 
@@ -251,3 +296,29 @@ def read_scores(given: dict[str, Any], where: str) -> CalibrationScores:
 
 def scores_to_json(scores: CalibrationScores) -> dict[str, Any]:
     return {key: getattr(scores, key) for key in SCORES}
+
+
+def read_uncertainty(value: Any, where: str) -> UncertaintyScores:
+    """The proper scores and the like of a condition or a pool."""
+    given = as_object(value, where)
+    optional = ("auroc", "aupr", "fpr95")
+    for key in UNCERTAINTY:
+        if not (is_number(given.get(key)) or (key in optional and given.get(key) is None)):
+            fail(f"{where}: {key} is not a number")
+    return UncertaintyScores(**{key: given.get(key) for key in UNCERTAINTY})  # type: ignore[arg-type]
+
+
+def _read_pooled(value: Any, where: str) -> PooledUncertainty | None:
+    return None if value is None else PooledUncertainty.from_json(value, where)
+
+
+def pool_uncertainty(scores: Mapping[tuple[str, int], UncertaintyScores]) -> PooledUncertainty | None:
+    """Scores of the clean images, and their means over noise and over all corruptions; None where clean has none."""
+    if ("clean", 0) not in scores:
+        return None
+    chosen = [(name, part) for (name, _), part in scores.items() if name != "clean" and counts_in_mca(name)]
+    return PooledUncertainty(
+        clean=scores["clean", 0],
+        noise=mean_scores([part for name, part in chosen if name in MCA_N_CORRUPTIONS]),
+        all=mean_scores([part for _, part in chosen]),
+    )

@@ -16,6 +16,7 @@ def format_table(results: Results) -> str:
     run, images = results.run, results.evaluation.images
     lines = [f"{run.title} ({run.model}) on {run.data}" + (f", {images} images" if images else ""), ""]
     lines += _align([("%", "accuracy", "ECE", "RMSE", "OE"), *_score_rows(results)])
+    lines += _uncertainty_lines(results)
     severities = sorted({severity for each in results.corruptions.values() for severity in each.severities})
     if severities:
         rows = [
@@ -41,6 +42,38 @@ def _score_rows(results: Results) -> list[tuple[str, ...]]:
         if scaled.calibration.noise:
             rows.append(_row(f"noise {at}", scaled.calibration.noise, results.mca_n))
     return rows
+
+
+SHOWN = {
+    "nll": "NLL",
+    "brier": "Brier",
+    "adaptive_ece": "adaptive ECE",
+    "classwise_ece": "class-wise ECE",
+    "debiased_rmse": "debiased RMSE",
+    "smooth_ece": "smooth ECE",
+    "aurc": "AURC",
+    "augrc": "AUGRC",
+    "accuracy_at_80": "accuracy at 80 %",
+    "auroc": "AUROC",
+    "fpr95": "FPR95",
+}
+"""Score to its name in tables; `nll` and `brier` are no percentages."""
+
+
+def _uncertainty_lines(results: Results) -> list[str]:
+    """Proper scores and the like, a row each: they are too many for columns."""
+    pooled = results.uncertainty
+    if pooled is None:
+        return []
+    parts = {"clean": pooled.clean, "noise": pooled.noise}
+    parts |= {"all": pooled.all} if results.goes_beyond_noise else {}
+    present = {name: part for name, part in parts.items() if part}
+    rows = [(title, *(_score(key, getattr(part, key)) for part in present.values())) for key, title in SHOWN.items()]
+    return ["", *_align([("mean over conditions", *present), *rows])]
+
+
+def _score(key: str, value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}" if key in ("nll", "brier") else f"{value:.1f}"
 
 
 def _row(name: str, scores: CalibrationScores, accuracy: float | None) -> tuple[str, ...]:

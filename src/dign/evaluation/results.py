@@ -11,14 +11,17 @@ from dign.core.errors import UserError, quote_path
 from dign.core.files import parse_json, read_json, write_json
 from dign.core.text import clean_text
 from dign.evaluation.confusion_result import ConfusionResult, read_confusion
+from dign.evaluation.image_record import ImageRecord
 from dign.evaluation.json_values import BrokenResults, as_object, fail
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
 from dign.evaluation.result_parts import (
     ConditionResult,
     CorruptionResult,
     PooledCalibration,
+    PooledUncertainty,
     Summary,
     TemperatureResult,
+    pool_uncertainty,
 )
 from dign.evaluation.result_table import format_table
 from dign.metrics.aggregation import counts_in_mca
@@ -45,6 +48,7 @@ class Results:
         temperature: The fitted temperature with the scores at it; None where none was fitted.
         confusion: Which classes were taken for which: on the clean images, and under the condition of the lowest
             accuracy. Empty where there are more than 100 classes, and for files of older versions.
+        images: What each image got under each condition; None where that is very much, and for files of older versions.
 
     >>> import torch, dign
     >>> model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 8 * 8, 10))
@@ -62,6 +66,7 @@ class Results:
     summary: Summary
     temperature: TemperatureResult | None = None
     confusion: tuple[ConfusionResult, ...] = ()
+    images: ImageRecord | None = None
 
     @property
     def mca(self) -> float | None:
@@ -85,6 +90,12 @@ class Results:
     def calibration(self) -> PooledCalibration:
         """Scores pooled over conditions: `.clean`, `.noise` and `.all`."""
         return self.summary.calibration
+
+    @property
+    def uncertainty(self) -> PooledUncertainty | None:
+        """Proper scores and the like: `.clean`, and their means over `.noise` and `.all`; None for older files."""
+        conditions = list_conditions(self.clean, self.corruptions)
+        return pool_uncertainty({pair: each.uncertainty for pair, each in conditions.items() if each.uncertainty})
 
     @property
     def counted(self) -> tuple[str, ...]:
@@ -196,7 +207,10 @@ class Results:
         temperature = None if scaled is None else TemperatureResult.from_json(scaled)
         confusion = read_confusion(given.get("confusion"), len(classes), list_conditions(clean, corruptions))
         names = tuple(map(clean_text, classes))
-        return cls(run, evaluation, names, clean, corruptions, summary, temperature, confusion)
+        kept = given.get("images")
+        counts = {pair: each.count for pair, each in list_conditions(clean, corruptions).items()}
+        images = None if kept is None else ImageRecord.from_json(kept, len(classes), counts)
+        return cls(run, evaluation, names, clean, corruptions, summary, temperature, confusion, images)
 
     def to_json(self) -> dict[str, Any]:
         """What `save` writes."""
@@ -213,6 +227,8 @@ class Results:
             value["temperature"] = self.temperature.to_json()
         if self.confusion:
             value["confusion"] = [matrix.to_json() for matrix in self.confusion]
+        if self.images:
+            value["images"] = self.images.to_json()
         return value
 
 
@@ -231,4 +247,4 @@ def list_conditions(
 def _scores(condition: ConditionResult) -> Mapping[str, Any]:
     entries = condition.to_json()
     del entries["bins"]
-    return entries
+    return {**entries, **(entries.pop("uncertainty", None) or {})}

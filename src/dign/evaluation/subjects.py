@@ -23,13 +23,13 @@ from dign.data.names import hide_folder_path
 from dign.evaluation.conditions import Conditions
 from dign.evaluation.examples import example_predictions, pick_severities
 from dign.evaluation.info import count_predictions, describe_evaluation
-from dign.evaluation.measure import Predictor, measure, plan_work, split_batches
+from dign.evaluation.measure import Counted, Predictor, measure, plan_work, split_batches
 from dign.evaluation.merge import save_evaluation
 from dign.evaluation.result_info import RunInfo
-from dign.evaluation.result_parts import TemperatureResult
+from dign.evaluation.result_parts import TemperatureResult, pool_uncertainty
 from dign.evaluation.results import Results
 from dign.evaluation.summarize import CLEAN, make_results, pool_calibration
-from dign.metrics import Temperature, TemperatureFit
+from dign.metrics import Temperature, TemperatureFit, apply_temperature
 from dign.metrics.temperature import log_probabilities
 from dign.models import count_parameters
 from dign.models.winograd import use_winograd
@@ -168,15 +168,23 @@ def evaluate_subject(
             plan_work(split_batches(images, batch_size), conditions, batch_size, target),
             seed=conditions.seed or 0,
             device=target,
-            temperature=fit.value if fit else None,
+            readings=[partial(apply_temperature, temperature=fit.value)] if fit else [],
             team=team,
             progress=lambda done: progress(min(done, total), total),
         )
         shown = list(_shown_conditions(conditions, images)) if team.is_rank_zero else []
         examples = example_predictions(predict, shown, data.classes, data.image_size, device=target)
     info = describe_evaluation(split, measured.counts[CLEAN], data.image_size, conditions, target, started)
-    fitted = _describe_fit(fit, measured.scaled) if fit else None
-    results = make_results(measured.counts, subject.about, info, data.classes, fitted, measured.confusions)
+    results = make_results(
+        measured.counts,
+        subject.about,
+        info,
+        data.classes,
+        describe_temperature(fit, measured.others[0], "validation") if fit else None,
+        measured.confusions,
+        measured.uncertainty,
+        measured.images,
+    )
     return results, examples
 
 
@@ -192,9 +200,13 @@ def _check_splits(data: DataSet, split: str, temperature: bool) -> None:
         )
 
 
-def _describe_fit(fit: TemperatureFit, scaled: Any) -> TemperatureResult:
+def describe_temperature(fit: TemperatureFit | float, counted: Counted, split: str | None = None) -> TemperatureResult:
+    """The `temperature` entry of results; `split` is what it was fitted on."""
+    pooled, scores = pool_calibration(counted.counts), pool_uncertainty(counted.uncertainty)
+    if not isinstance(fit, TemperatureFit):
+        return TemperatureResult(fit, pooled, split, uncertainty=scores)
     nll = {"before": fit.nll_before, "after": fit.nll_after}
-    return TemperatureResult(fit.value, pool_calibration(scaled), "validation", fit.images, nll)
+    return TemperatureResult(fit.value, pooled, split, fit.images, nll, scores)
 
 
 def _shown_conditions(conditions: Conditions | Benchmark, split: Split) -> Iterator[Condition]:

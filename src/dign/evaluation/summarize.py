@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dign.corruptions import FAMILIES, family_of
 from dign.evaluation.confusion_result import MAX_CLASSES, ConfusionResult, find_worst
+from dign.evaluation.image_record import ImageRecord
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
 from dign.evaluation.result_parts import (
     ConditionResult,
@@ -15,13 +16,21 @@ from dign.evaluation.result_parts import (
     TemperatureResult,
 )
 from dign.evaluation.results import Results
-from dign.metrics import Calibration, Confusion, mean_corruption_accuracy, noise_corruption_accuracy
+from dign.metrics import (
+    Calibration,
+    Confusion,
+    UncertaintyScores,
+    mean_corruption_accuracy,
+    noise_corruption_accuracy,
+)
 from dign.metrics.aggregation import MCA_N_CORRUPTIONS, pool
 
 Counts = dict[tuple[str, int], Calibration]
 """Calibration by corruption and severity; the clean images have severity 0."""
 Confusions = dict[tuple[str, int], Confusion]
 """Confusion by corruption and severity, where there are few enough classes."""
+Uncertainties = Mapping[tuple[str, int], UncertaintyScores]
+"""Proper scores and the like by corruption and severity."""
 CLEAN = ("clean", 0)
 
 
@@ -32,18 +41,22 @@ def make_results(
     classes: Sequence[str],
     temperature: TemperatureResult | None = None,
     confusions: Mapping[tuple[str, int], Confusion] | None = None,
+    uncertainty: Uncertainties | None = None,
+    images: ImageRecord | None = None,
 ) -> Results:
     """Results from the counts of the clean images and of every corruption."""
     clean, corrupted = separate_clean(counts)
+    known = uncertainty or {}
     return Results(
         run,
         evaluation,
         tuple(classes),
-        ConditionResult.of(clean),
-        tabulate(corrupted),
+        ConditionResult.of(clean, known.get(CLEAN)),
+        tabulate(corrupted, known),
         summarize(counts),
         temperature,
         choose_confusions(counts, confusions or {}, len(classes)),
+        images,
     )
 
 
@@ -68,11 +81,13 @@ def separate_clean(counts: Counts) -> tuple[Calibration, Counts]:
     return counts[CLEAN], {condition: part for condition, part in counts.items() if condition != CLEAN}
 
 
-def tabulate(corrupted: Counts) -> dict[str, CorruptionResult]:
+def tabulate(corrupted: Counts, uncertainty: Uncertainties | None = None) -> dict[str, CorruptionResult]:
     """The scores of every corruption at every severity."""
+    known = uncertainty or {}
     conditions: dict[str, dict[int, ConditionResult]] = {}
     for (name, severity), calibration in corrupted.items():
-        conditions.setdefault(name, {})[severity] = ConditionResult.of(calibration)
+        scores = known.get((name, severity))
+        conditions.setdefault(name, {})[severity] = ConditionResult.of(calibration, scores)
     return {name: CorruptionResult(family_of(name), severities) for name, severities in conditions.items()}
 
 

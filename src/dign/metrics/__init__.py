@@ -2,8 +2,8 @@
 
 Every metric is a class with `update`, `compute`, `reset`, `merge`, `to` and `state`/`from_state`, and a function
 beside it. The functions `nll, brier, adaptive_ece, classwise_ece, debiased_rmse, smooth_ece, aurc, augrc,
-accuracy_at_coverage, auroc, aupr, fpr95` are here; `accuracy`, `calibration` and `confusion`, which are named like their
-modules, in those modules and as `dign.accuracy`, `dign.calibration`, `dign.confusion`.
+accuracy_at_coverage, auroc, aupr, fpr95` are here; `accuracy`, `calibration` and `confusion`, which are named like
+their modules, in those modules and as `dign.accuracy`, `dign.calibration`, `dign.confusion`.
 """
 
 from dign.metrics.accuracy import Accuracy

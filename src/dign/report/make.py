@@ -17,10 +17,12 @@ from dign.report.analysis.study import Group, Study, make_study
 from dign.report.analysis.tables import (
     Table,
     corruption_table,
+    corruption_uncertainty_table,
     paper_tables,
     severity_table,
     summary_table,
     temperature_table,
+    uncertainty_table,
 )
 from dign.report.html.page import build_page
 from dign.report.load import Run, load_runs
@@ -127,9 +129,9 @@ def write_report(study: Study, out: Path, format: str = "html") -> list[Path]:
 def all_tables(study: Study) -> list[Table]:
     """Every table that these runs have numbers for."""
     tables = [summary_table(study), settings_table(study), comparison_table(study), difference_table(study)]
-    tables.append(temperature_table(study))
+    tables += [temperature_table(study), uncertainty_table(study)]
     if study.corruptions:
-        tables += [corruption_table(study), severity_table(study)]
+        tables += [corruption_table(study), severity_table(study), corruption_uncertainty_table(study)]
     tables += [*paper_tables(study), paper_comparison(study), claims_table(study)]
     return [table for table in tables if table is not None]
 

@@ -21,6 +21,8 @@ class Quantity:
     higher_is_better: bool | None
     """None: neither is."""
     read: Callable[[Run], float | None]
+    decimals: int = 1
+    """Digits that tables show."""
 
     @property
     def arrow(self) -> str:
@@ -101,6 +103,68 @@ CALIBRATION: dict[tuple[str, str], Quantity] = {
     for place, (pattern, what) in _PLACES.items()
     for score, (name, text, higher) in _SCORES.items()
 }
+
+_UNCERTAINTY = {
+    "nll": ("NLL", "Mean negative log-likelihood, in nats", False),
+    "brier": ("Brier", "Brier score, from 0 to 2", False),
+    "brier_reliability": ("Brier reliability", "Part of the Brier score that calibration can remove", False),
+    "adaptive_ece": ("Adaptive ECE", "ECE over bins of equal mass, in percent", False),
+    "classwise_ece": ("Class-wise ECE", "ECE of every class's probability, mean over classes, in percent", False),
+    "debiased_rmse": ("Debiased RMSE", "Calibration error without the bias of few images, in percent", False),
+    "smooth_ece": ("Smooth ECE", "Calibration error without bins, in percent", False),
+    "aurc": ("AURC", "Area under the risk-coverage curve, in percent", False),
+    "augrc": ("AUGRC", "Mean risk of an undetected error over all coverages, in percent", False),
+    "accuracy_at_80": ("Acc. at 80 %", "Accuracy on the 80 % with the highest confidence, in percent", True),
+    "auroc": ("AUROC", "How well confidence tells right from wrong, in percent; 50 is chance", True),
+    "fpr95": ("FPR95", "Wrong answers accepted with 95 % of the right ones, in percent", False),
+}
+UNCERTAINTY_PLACES = {
+    "clean": ("Clean {}", "clean images"),
+    "noise": ("Noise {}", "mean over impulse, shot and speckle noise and their severities, as far as measured"),
+    "all": ("All {}", "mean over all corruptions that were measured but Gaussian noise"),
+}
+
+
+def _uncertainty(where: str, score: str) -> Callable[[Run], float | None]:
+    def read(run: Run) -> float | None:
+        pooled = run.results.uncertainty
+        part = getattr(pooled, where) if pooled and (where != "all" or run.results.goes_beyond_noise) else None
+        return getattr(part, score) if part else None
+
+    return read
+
+
+UNCERTAINTY: dict[tuple[str, str], Quantity] = {
+    (place, score): Quantity(
+        f"{place}_{score}",
+        pattern.format(name),
+        f"{text}; {what}.",
+        higher,
+        _uncertainty(place, score),
+        decimals=3 if score in ("nll", "brier", "brier_reliability") else 1,
+    )
+    for place, (pattern, what) in UNCERTAINTY_PLACES.items()
+    for score, (name, text, higher) in _UNCERTAINTY.items()
+}
+"""Proper scores and the like: of clean images, and means over corruptions."""
+
+
+def corruption_uncertainty(name: str, score: str) -> Quantity:
+    """A score of `UncertaintyScores` under one corruption, the mean over its severities."""
+
+    def read(run: Run) -> float | None:
+        corruption = run.results.corruptions.get(name)
+        found = [each.uncertainty for each in corruption.severities.values()] if corruption else []
+        values = [getattr(scores, score) for scores in found if scores]
+        present = [value for value in values if value is not None]
+        return sum(present) / len(present) if present else None
+
+    label, text, higher = _UNCERTAINTY[score]
+    title = f"{corruption_title(name)}: {label}"
+    help = f"{text}; under {corruption_title(name).lower()}, mean over severities."
+    decimals = UNCERTAINTY["clean", score].decimals
+    return Quantity(f"{name}_{score}", title, help, higher, read, decimals)
+
 
 TEMPERATURE = Quantity(
     "temperature",

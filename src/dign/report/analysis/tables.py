@@ -14,8 +14,10 @@ from dign.report.analysis.quantities import (
     NOISE_MEANS,
     SCALED,
     TEMPERATURE,
+    UNCERTAINTY,
     Quantity,
     corruption_accuracy,
+    corruption_uncertainty,
     noise_text,
     severity_accuracy,
 )
@@ -34,10 +36,16 @@ class Cell:
     std: float | None = None
     count: int = 0
     best: bool = False
+    decimals: int = 1
+
+    @property
+    def spread(self) -> str:
+        """The standard deviation as text, with the digits of the number; empty where there is none."""
+        return "" if self.std is None else f"{self.std:.{self.decimals}f}"
 
     @property
     def plain(self) -> str:
-        return self.text if self.std is None else f"{self.text} ± {self.std:.1f}"
+        return self.text if self.std is None else f"{self.text} ± {self.spread}"
 
 
 @dataclass(frozen=True)
@@ -80,22 +88,22 @@ class Table:
         return [row for section in self.sections for row in section.rows]
 
 
-def number(value: float) -> str:
+def number(value: float, decimals: int = 1) -> str:
     """One decimal, a real minus sign, and never a negative zero."""
-    text = f"{value:.1f}"
-    return "0.0" if text == "-0.0" else text.replace("-", MINUS)
+    text = f"{value:.{decimals}f}"
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", MINUS)
 
 
-def signed(value: float) -> str:
-    text = number(value)
-    return text if text.startswith(MINUS) or text == "0.0" else f"+{text}"
+def signed(value: float, decimals: int = 1) -> str:
+    text = number(value, decimals)
+    return text if text.startswith(MINUS) or not text.strip("0.") else f"+{text}"
 
 
-def statistic_cell(statistic: Statistic | None, best: bool = False) -> Cell:
+def statistic_cell(statistic: Statistic | None, best: bool = False, decimals: int = 1) -> Cell:
     if statistic is None:
         return Cell()
     std = statistic.std if statistic.count > 1 else None
-    return Cell(number(statistic.mean), statistic.mean, std, statistic.count, best)
+    return Cell(number(statistic.mean, decimals), statistic.mean, std, statistic.count, best, decimals)
 
 
 def best_mean(quantity: Quantity, groups: Iterable[Group]) -> str | None:
@@ -103,14 +111,18 @@ def best_mean(quantity: Quantity, groups: Iterable[Group]) -> str | None:
     means = [mean for group in groups if (mean := group.mean(quantity)) is not None]
     if len(means) < 2 or quantity.higher_is_better is None:
         return None
-    return number(max(means) if quantity.higher_is_better else min(means))
+    return number(max(means) if quantity.higher_is_better else min(means), quantity.decimals)
 
 
 def cells(quantity: Quantity, groups: Sequence[Group]) -> tuple[Cell, ...]:
     """One cell per group, the best of them marked."""
     best = best_mean(quantity, groups)
     statistics = [group.statistic(quantity) for group in groups]
-    return tuple(statistic_cell(s, best is not None and s is not None and number(s.mean) == best) for s in statistics)
+    digits = quantity.decimals
+    return tuple(
+        statistic_cell(s, best is not None and s is not None and number(s.mean, digits) == best, digits)
+        for s in statistics
+    )
 
 
 def measured(study: Study, quantities: Iterable[Quantity]) -> list[Quantity]:
@@ -171,6 +183,29 @@ def temperature_table(study: Study) -> Table | None:
     quantities = [TEMPERATURE, *(quantity for key in keys for quantity in (CALIBRATION[key], SCALED[key]))]
     caption = "One temperature per run, fitted on the clean validation images; accuracies stay as they are. " + SPREAD
     return by_quantity(study, quantities, study.models, "temperature", "After temperature scaling", caption)
+
+
+def uncertainty_table(study: Study) -> Table | None:
+    """Proper scores, calibration errors without fixed bins, and selective prediction, where they were measured."""
+    if not measured(study, UNCERTAINTY.values()):
+        return None
+    caption = (
+        "Of the clean images, and means over corruptions and severities. NLL and Brier are proper scores; the "
+        f"calibration errors are of the largest probability but for the class-wise one. {SPREAD}"
+    )
+    quantities = list(UNCERTAINTY.values())
+    return by_quantity(study, quantities, study.models, "uncertainty", "Knowing when it is unsure", caption)
+
+
+def corruption_uncertainty_table(study: Study) -> Table | None:
+    """Log loss, smooth ECE and AUGRC under every corruption, where they were measured."""
+    names = list(study.corruptions)
+    quantities = [corruption_uncertainty(name, score) for score in ("nll", "smooth_ece", "augrc") for name in names]
+    if not measured(study, quantities):
+        return None
+    caption = f"Log loss, smooth ECE and AUGRC under each corruption, mean over its severities. {SPREAD}"
+    title = "Uncertainty per corruption"
+    return by_quantity(study, quantities, study.models, "uncertainty-corruptions", title, caption)
 
 
 def corruption_table(study: Study) -> Table:

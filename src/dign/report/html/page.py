@@ -16,10 +16,12 @@ from dign.report.analysis.story import headline, opening
 from dign.report.analysis.study import Study
 from dign.report.analysis.tables import (
     corruption_table,
+    corruption_uncertainty_table,
     paper_tables,
     severity_table,
     summary_table,
     temperature_table,
+    uncertainty_table,
 )
 from dign.report.html.classes_section import class_parts
 from dign.report.html.examples_section import examples_parts
@@ -116,6 +118,8 @@ def _calibration(study: Study) -> Markup:
         "calibration.html",
         scatters=accuracy_calibration(study),
         temperature=temperature_table(study),
+        uncertainty=uncertainty_table(study),
+        by_corruption=corruption_uncertainty_table(study) if study.corruptions else None,
         reliability=reliability_rows(study),
         places=len(reliability_places(study)),
     )

@@ -40,7 +40,7 @@ def _markdown_row(values: Iterable[str]) -> str:
 def _markdown_cell(cell: Cell) -> str:
     text = _markdown(cell.text)
     text = f"**{text}**" if cell.best else text
-    return text if cell.std is None else f"{text} ± {cell.std:.1f}"
+    return text if cell.std is None else f"{text} ± {cell.spread}"
 
 
 def _markdown(text: str) -> str:
@@ -125,7 +125,7 @@ def _latex_table(table: Table) -> str:
 def _latex_cell(cell: Cell) -> str:
     text = _latex(cell.text)
     text = f"\\textbf{{{text}}}" if cell.best else text
-    return text if cell.std is None else f"{text}$\\pm${cell.std:.1f}"
+    return text if cell.std is None else f"{text}$\\pm${cell.spread}"
 
 
 def _latex(text: str) -> str:

@@ -1,0 +1,145 @@
+"""What each image got under each condition, compactly: its answer and its confidence in 16 bits.
+
+With it, two models can be compared image by image, and risk-coverage curves be drawn, without predicting again.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dign.core.text import clean_text
+from dign.evaluation.json_values import as_object, fail
+from dign.evaluation.tally import Tally
+
+LEVELS = 2**16 - 1
+MAX_VALUES = 20_000_000
+"""Predictions (images times conditions) up to which a record is kept: about 40 MB."""
+Pair = tuple[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What every image got under one condition.
+
+    Attributes:
+        answers: Predicted classes (N,), uint16.
+        levels: Confidences (N,), uint16: 0 to 65535 for 0 to 1.
+    """
+
+    answers: np.ndarray
+    levels: np.ndarray
+
+    @property
+    def confidence(self) -> np.ndarray:
+        """Confidences (N,) in [0,1], to 1/131070."""
+        return self.levels / LEVELS
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Answers):
+            return NotImplemented
+        return np.array_equal(self.answers, other.answers) and np.array_equal(self.levels, other.levels)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays have none
+
+
+@dataclass(frozen=True, eq=False)
+class ImageRecord:
+    """The true classes of the images, and what each got under each condition.
+
+    Attributes:
+        labels: True classes (N,), uint16.
+        conditions: Answers by corruption and severity; the clean images have severity 0.
+    """
+
+    labels: np.ndarray
+    conditions: dict[Pair, Answers]
+
+    def correct(self, condition: Pair) -> np.ndarray:
+        """Which images are right (N,), bool."""
+        right: np.ndarray = self.conditions[condition].answers == self.labels
+        return right
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ImageRecord):
+            return NotImplemented
+        return self.same_images(other) and self.conditions == other.conditions
+
+    __hash__ = None  # type: ignore[assignment]  # arrays have none
+
+    def same_images(self, other: ImageRecord) -> bool:
+        """Whether both are of images with the same labels in the same order."""
+        return np.array_equal(self.labels, other.labels)
+
+    @classmethod
+    def of(cls, tallies: Mapping[Pair, Tally]) -> ImageRecord | None:
+        """The record of what was counted; None where it would be very large, or conditions have different images."""
+        clean = next(iter(tallies.values()), None)
+        if clean is None or sum(len(tally.labels) for tally in tallies.values()) > MAX_VALUES:
+            return None
+        if any(not tally.labels.equal(clean.labels) for tally in tallies.values()):
+            return None
+        conditions = {}
+        for condition, tally in tallies.items():
+            confidence = tally.confidences.state()["confidence"].numpy()
+            levels = np.rint(confidence * LEVELS).astype(np.uint16)
+            conditions[condition] = Answers(tally.answers.numpy().astype(np.uint16), levels)
+        return cls(clean.labels.numpy().astype(np.uint16), conditions)
+
+    def merge(self, newer: ImageRecord) -> ImageRecord | None:
+        """This record with the conditions of a newer one; None where they are of other images."""
+        if not self.same_images(newer):
+            return None
+        return ImageRecord(self.labels, {**self.conditions, **newer.conditions})
+
+    @classmethod
+    def from_json(cls, value: Any, classes: int, counts: Mapping[Pair, int]) -> ImageRecord:
+        """The record in a results file that has these conditions, with so many images each."""
+        given = as_object(value, "images")
+        images = counts["clean", 0]
+        labels = _unpack(given.get("labels"), images, 1, "images.labels")[0]
+        found: dict[Pair, Answers] = {}
+        entries = as_object(given.get("conditions"), "images.conditions")
+        for name, severities in entries.items():
+            for severity, text in as_object(severities, f"images.conditions.{clean_text(name)}").items():
+                pair = (name, int(severity)) if severity in {"0", "1", "2", "3", "4", "5"} else None
+                if pair is None or counts.get(pair) != images:
+                    fail(f"images.conditions has {clean_text(name)} {clean_text(severity)!r}, which was not measured")
+                found[pair] = Answers(*_unpack(text, images, 2, f"images.conditions.{clean_text(name)}.{severity}"))
+        if any(int(part.max()) >= classes for part in (labels, *(each.answers for each in found.values()))):
+            fail("images names a class that is not among the classes")
+        return cls(labels, found)
+
+    def to_json(self) -> dict[str, Any]:
+        conditions: dict[str, dict[str, str]] = {}
+        for (name, severity), each in self.conditions.items():
+            conditions.setdefault(name, {})[str(severity)] = _pack(each.answers, each.levels)
+        return {"labels": _pack(self.labels), "conditions": conditions}
+
+
+def _pack(*columns: np.ndarray) -> str:
+    """Columns of 16 bits as text: high bytes and low bytes apart, which compresses better, then zlib and base64."""
+    planes = [(column >> shift).astype(np.uint8).tobytes() for column in columns for shift in (8, 0)]
+    return base64.b64encode(zlib.compress(b"".join(planes), 9)).decode()
+
+
+def _unpack(text: Any, images: int, columns: int, where: str) -> list[np.ndarray]:
+    """What `_pack` wrote; a text that would unpack to anything else is refused before it does."""
+    size = 2 * images * columns
+    try:
+        if not isinstance(text, str):
+            raise ValueError("not a text")
+        unpacker = zlib.decompressobj()
+        planes = unpacker.decompress(base64.b64decode(text, validate=True), size + 1)
+    except (binascii.Error, ValueError, zlib.error):
+        planes = b""
+    if len(planes) != size:
+        fail(f"{where} is not the record of {images} images")
+    parts = np.frombuffer(planes, np.uint8).reshape(columns, 2, images).astype(np.uint16)
+    return [(high << 8) | low for high, low in parts]

@@ -1,0 +1,59 @@
+"""What is counted of the predictions under one condition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from dign.metrics import NLL, Calibration, SmoothECE
+
+
+@dataclass(eq=False)
+class Tally:
+    """Calibration, log loss, confidences and answers of the predictions under one condition; parts merge in order.
+
+    Attributes:
+        calibration: Right and confident, by bin.
+        loss: The log losses.
+        confidences: The confidence of each image, and whether it is right.
+        answers: The predicted class of each image.
+        labels: Its true class.
+    """
+
+    calibration: Calibration
+    loss: NLL = field(default_factory=NLL)
+    confidences: SmoothECE = field(default_factory=SmoothECE)
+    answers: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int32))
+    labels: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int32))
+
+    @classmethod
+    def empty(cls, bins: int) -> Tally:
+        """A tally of nothing."""
+        return cls(Calibration(bins))
+
+    @classmethod
+    def of(cls, probabilities: Tensor, labels: Tensor, bins: int) -> Tally:
+        """The tally of one batch, on the CPU."""
+        tally = cls.empty(bins)
+        for metric in (tally.calibration, tally.loss, tally.confidences):
+            metric.update(probabilities, labels)
+        tally.answers, tally.labels = probabilities.argmax(1).int(), labels.int()
+        return tally
+
+    def merge(self, other: Tally) -> None:
+        """Add the tally of the images that come next."""
+        self.calibration.merge(other.calibration)
+        self.loss.merge(other.loss)
+        self.confidences.merge(other.confidences)
+        self.answers = torch.cat([self.answers, other.answers])
+        self.labels = torch.cat([self.labels, other.labels])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tally):
+            return NotImplemented
+        same = (self.calibration, self.loss, self.confidences) == (other.calibration, other.loss, other.confidences)
+        return same and torch.equal(self.answers, other.answers) and torch.equal(self.labels, other.labels)
+
+    __hash__ = None  # type: ignore[assignment]  # it changes with every merge

@@ -1,0 +1,73 @@
+"""What each image got survives a file to 16 bits, compactly, and nothing else is read as a record."""
+
+import base64
+import json
+import zlib
+
+import numpy as np
+import pytest
+import torch
+
+from dign.evaluation import image_record
+from dign.evaluation.image_record import ImageRecord
+from dign.evaluation.json_values import BrokenResults
+from dign.evaluation.tally import Tally
+
+CLEAN, FOG = ("clean", 0), ("fog", 3)
+COUNTS = {CLEAN: 500, FOG: 500}
+
+
+def tally(seed, labels):
+    generator = torch.Generator().manual_seed(seed)
+    return Tally.of(torch.softmax(4 * torch.randn(500, 10, generator=generator), 1), labels, 16)
+
+
+@pytest.fixture
+def tallies():
+    labels = torch.arange(500) % 10
+    return {CLEAN: tally(0, labels), FOG: tally(1, labels)}
+
+
+def test_survives_json_to_16_bits_compactly(tallies):
+    record = ImageRecord.of(tallies)
+    text = json.dumps(record.to_json())
+    assert len(text) < 4.5 * 1000
+    again = ImageRecord.from_json(json.loads(text), 10, COUNTS)
+    assert again == record
+    for condition, counted in tallies.items():
+        state = counted.confidences.state()
+        assert np.abs(again.conditions[condition].confidence - state["confidence"].numpy()).max() <= 0.5 / 65535 + 1e-9
+        assert again.correct(condition).tolist() == state["correct"].tolist()
+
+
+def test_merges_by_condition_where_the_images_are_the_same(tallies):
+    old, new = ImageRecord.of({CLEAN: tallies[CLEAN]}), ImageRecord.of(tallies)
+    assert old.merge(new) == new
+    assert new.merge(ImageRecord.of({CLEAN: tally(5, torch.zeros(500, dtype=torch.long))})) is None
+
+
+def test_what_is_too_much_is_not_kept(tallies, monkeypatch):
+    monkeypatch.setattr(image_record, "MAX_VALUES", 999)
+    assert ImageRecord.of(tallies) is None
+
+
+def bomb():
+    return base64.b64encode(zlib.compress(bytes(10**8))).decode()
+
+
+@pytest.mark.parametrize("text", [None, 3, "", "!!", "AAAA", bomb(), base64.b64encode(zlib.compress(b"ab")).decode()])
+def test_a_text_that_is_no_record_is_refused(tallies, text):
+    given = ImageRecord.of(tallies).to_json()
+    for damaged in ({**given, "labels": text}, {**given, "conditions": {"clean": {"0": text}}}):
+        with pytest.raises(BrokenResults, match="is not the record of 500 images"):
+            ImageRecord.from_json(damaged, 10, COUNTS)
+
+
+def test_conditions_and_classes_that_do_not_exist_are_refused(tallies):
+    given = ImageRecord.of(tallies).to_json()
+    with pytest.raises(BrokenResults, match="not measured"):
+        ImageRecord.from_json(given, 10, {CLEAN: 500})
+    with pytest.raises(BrokenResults, match="not measured"):
+        ImageRecord.from_json({**given, "conditions": {"fog": {"x": "AAAA"}}}, 10, COUNTS)
+    with pytest.raises(BrokenResults, match="class"):
+        ImageRecord.from_json(given, 9, COUNTS)
