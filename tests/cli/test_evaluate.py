@@ -4,6 +4,7 @@ import pytest
 
 from dign.cli import main
 from dign.cli.evaluate import summary_line
+from dign.corruptions import SETS
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
 from dign.evaluation.result_parts import TemperatureResult
 from dign.evaluation.summarize import CLEAN, make_results, pool_calibration
@@ -69,3 +70,11 @@ def test_gaussian_noise_is_told_where_no_mean_counts_it():
     alone = results_of(("gaussian_noise", 1, 8), ("gaussian_noise", 3, 6))
     assert "70.0 % under gaussian_noise" in summary_line("a", alone)
     assert "gaussian" not in summary_line("a", results_of(("gaussian_noise", 1, 8), ("fog", 1, 6)))
+
+
+def test_other_sets_have_means_of_their_own():
+    measured = [("shot_noise", 1, 6), *((name, 1, 4) for name in SETS["c-bar"]), ("plasma_noise", 1, 2)]
+    assert summary_line("a", results_of(*measured)) == (
+        "a: accuracy 90.0 % clean, 60.0 % mean over shot_noise (1 corruption), 40.0 % under C-bar, "
+        "20.0 % under plasma_noise; calibration error 10.0 % under noise (ECE)"
+    )

@@ -9,7 +9,8 @@ def test_lists_name_what_there_is(dign_command):
     models = dign_command("list", "models")[1]
     assert all(name in models for name in ("densenet121", "timm:NAME", "dign[timm]", "hub:DIR"))
     assert "tiny-imagenet" in dign_command("list", "data")[1]
-    assert "speckle_noise" in dign_command("list", "corruptions")[1]
+    corruptions = dign_command("list", "corruptions")[1]
+    assert all(word in corruptions for word in ("speckle_noise", "imagenet-c-bar", "plasma_noise"))
 
 
 def test_lists_as_json(dign_command):
@@ -18,3 +19,4 @@ def test_lists_as_json(dign_command):
     assert "resnet18" in json.loads(dign_command("list", "models", "--json")[1])
     assert "cifar10" in json.loads(dign_command("list", "data", "--json")[1])
     assert "fog" in json.loads(dign_command("list", "corruptions", "--json")[1])["weather"]
+    assert "ripple" in json.loads(dign_command("list", "corruptions", "--json")[1])["c-bar"]

@@ -1,10 +1,10 @@
 """Cut the reference outputs of the published generator down to what the repository carries.
 
-    python tests/corruptions/make_reference.py cifar_c_reference.npz
+    python tests/corruptions/make_reference.py cifar_c_reference.npz cifar_c_bar_reference.npz
 
-The input holds sixteen CIFAR-10 test images (5000..5015) as `clean` (16,32,32,3) and, per corruption, what the
+Each input holds sixteen CIFAR-10 test images (5000..5015) as `clean` (16,32,32,3) and, per corruption, what the
 original generator made of them, (5,16,32,32,3) uint8. Kept are the first 8 images of the corruptions without chance and
-the first 12 of the others, as differences from the clean images modulo 256, which compress better.
+the first 12 of the others, as differences from the clean images modulo 256, which compress better; of C-bar, 10.
 """
 
 import sys
@@ -22,18 +22,22 @@ CERTAIN = (
     "jpeg_compression",
     "pixelate",
 )
-TARGET = Path(__file__).with_name("reference.npz")
+HERE = Path(__file__).parent
 
 
-def main(source: str) -> None:
+def main(source: str, c_bar_source: str) -> None:
     full = np.load(source)
     kept = {"clean": full["clean"][:12]}
     for name in full.files:
         if name != "clean":
             count = 8 if name in CERTAIN else 12
             kept[name] = full[name][:, :count] - full["clean"][:count]
-    np.savez_compressed(TARGET, **kept)
+    np.savez_compressed(HERE / "reference.npz", **kept)
+    c_bar = np.load(c_bar_source)
+    assert np.array_equal(c_bar["clean"], full["clean"])
+    differences = {name: c_bar[name][:, :10] - full["clean"][:10] for name in c_bar.files if name != "clean"}
+    np.savez_compressed(HERE / "c_bar" / "reference.npz", **differences)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

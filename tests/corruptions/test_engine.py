@@ -1,4 +1,4 @@
-"""What holds for all nineteen corruptions."""
+"""What holds for all corruptions, and how the nineteen compare with the published ones."""
 
 import itertools
 import math
@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dign.core.errors import UserError
-from dign.corruptions import NAMES, PROFILES, SEVERITIES, corrupt, frost_source
+from dign.corruptions import ALL_NAMES, NAMES, PROFILES, SETS, SEVERITIES, corrupt, frost_source
 from dign.corruptions.blur import blur_along_lines
 from dign.corruptions.frost import _resize, frost_pictures
 from dign.corruptions.settings import get_parameters
@@ -27,7 +27,7 @@ CERTAIN = (
     "pixelate",
 )
 
-RANDOM = tuple(name for name in NAMES if name not in CERTAIN)
+RANDOM = tuple(name for name in (*NAMES, *SETS["c-bar"]) if name not in (*CERTAIN, "circular_motion_blur"))
 
 DRAWS = 60
 
@@ -65,7 +65,7 @@ def images_of(size: tuple[int, int], count: int = 5, channels: int = 3, seed: in
     return noisy.to(torch.uint8)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL_NAMES)
 @pytest.mark.parametrize("size, channels", [((32, 32), 3), ((17, 23), 3), ((8, 8), 1), ((64, 40), 1)])
 def test_the_batch_does_not_matter(name: str, size: tuple[int, int], channels: int) -> None:
     """Any cut of the data set into batches, and any number of threads, gives the same bytes."""
@@ -74,7 +74,8 @@ def test_the_batch_does_not_matter(name: str, size: tuple[int, int], channels: i
     together = corrupt(images, name, 5, seed=3, first=100)
     assert torch.equal(images, before), "the argument was changed"
     assert together.dtype == torch.uint8 and together.shape == images.shape
-    assert not torch.equal(together, images) or (name == "saturate" and channels == 1)
+    unchanged = (name == "saturate" and channels == 1) or (name == "pinch_and_twirl" and size == (8, 8))
+    assert unchanged or not torch.equal(together, images)
     singly = torch.cat([corrupt(images[i : i + 1], name, 5, seed=3, first=100 + i) for i in range(7)])
     assert torch.equal(singly, together)
     assert torch.equal(corrupt(images[3:], name, 5, seed=3, first=103), together[3:])
@@ -86,14 +87,14 @@ def test_the_batch_does_not_matter(name: str, size: tuple[int, int], channels: i
         torch.set_num_threads(threads)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL_NAMES)
 def test_large_batches_are_the_same_as_small_ones(name: str) -> None:
     images = images_of((32, 32), 300)
     large = corrupt(images, name, 3)
     assert torch.equal(corrupt(images[130:171], name, 3, first=130), large[130:171])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL_NAMES)
 def test_floats_give_what_bytes_give(name: str) -> None:
     images = images_of((32, 32), 2)
     made = corrupt(images.float() / 255, name, 4)
@@ -103,7 +104,7 @@ def test_floats_give_what_bytes_give(name: str) -> None:
     assert half.dtype == torch.float64 and half.shape == (3, 32, 32)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL_NAMES)
 def test_one_image_is_a_batch_of_one(name: str) -> None:
     image = images_of((24, 24), 1)[0]
     assert torch.equal(corrupt(image, name, 2), corrupt(image[None], name, 2)[0])
@@ -111,7 +112,7 @@ def test_one_image_is_a_batch_of_one(name: str) -> None:
     assert torch.equal(corrupt(strided, name, 2), corrupt(strided.contiguous(), name, 2))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL_NAMES)
 @pytest.mark.parametrize("profile", PROFILES)
 def test_every_setting_works_at_the_smallest_size(name: str, profile: str) -> None:
     images = images_of((8, 11), 2)
@@ -119,7 +120,7 @@ def test_every_setting_works_at_the_smallest_size(name: str, profile: str) -> No
         assert corrupt(images, name, severity, profile=profile).shape == images.shape
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "elastic_transform"])
+@pytest.mark.parametrize("name", [name for name in ALL_NAMES if name != "elastic_transform"])
 def test_severities_get_worse(name: str) -> None:
     """But for elastic_transform, whose published severities trade one kind of distortion for another."""
     images = images_of((64, 64), 8)
@@ -146,7 +147,7 @@ def test_severity_zero_is_a_clean_copy() -> None:
 
 def test_seeds_and_positions_give_other_numbers() -> None:
     image = images_of((32, 32), 1)
-    for name in NAMES:
+    for name in ALL_NAMES:
         base = corrupt(image, name, 3)
         random = not torch.equal(base, corrupt(image, name, 3, seed=1))
         assert random == (not torch.equal(base, corrupt(image, name, 3, first=1)))
@@ -158,7 +159,7 @@ def test_no_images_are_no_error() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from(NAMES),
+    st.sampled_from(ALL_NAMES),
     st.sampled_from(SEVERITIES),
     st.sampled_from(list(PROFILES)),
     st.tuples(st.integers(8, 40), st.integers(8, 40)),
@@ -175,7 +176,7 @@ def test_uniform_images_of_any_size_and_value_are_fine(name, severity, profile, 
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.sampled_from(NAMES),
+    st.sampled_from(ALL_NAMES),
     st.sampled_from(SEVERITIES),
     st.tuples(st.integers(8, 40), st.integers(8, 40)),
     st.sampled_from([1, 3]),
@@ -223,7 +224,7 @@ def test_invalid_input_is_a_user_error(images, name, severity, options, message:
         corrupt(images, name, severity, **options)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL_NAMES)
 def test_autocast_around_it_changes_nothing(name: str) -> None:
     """As where images are corrupted inside a training step with mixed precision."""
     images = images_of((32, 32))
@@ -246,7 +247,7 @@ class _NoDivisionByNumbers(TorchDispatchMode):
         return function(*arguments, **(keywords or {}))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL_NAMES)
 @pytest.mark.parametrize("channels", [1, 3])
 def test_no_division_comes_out_otherwise_on_a_gpu(name: str, channels: int) -> None:
     images = images_of((33, 31), channels=channels)
@@ -293,7 +294,7 @@ def test_some_piece_of_a_photograph_gives_each_published_frost(reference) -> Non
 @pytest.mark.parametrize("name", [pytest.param(n, marks=needs_photographs if n == "frost" else ()) for n in RANDOM])
 def test_random_corruptions_have_the_published_statistics(reference, name: str) -> None:
     """The reference is one draw; ours are many. In units of the spread of draws, its statistics must be a draw's."""
-    clean = reference["clean"]
+    clean = reference["clean"][: reference[name].shape[1]]
     scores = []
     for severity in SEVERITIES:
         copies = clean.repeat(DRAWS, 1, 1, 1)

@@ -2,14 +2,27 @@
 
 import builtins
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dign.core.errors import UserError
+from dign.corruptions import SETS
+from dign.evaluation.result_info import EvaluationInfo, RunInfo
+from dign.evaluation.result_parts import ConditionResult, CorruptionResult
 from dign.evaluation.results import Results
+from dign.evaluation.summarize import CLEAN, make_results
+from dign.metrics import Calibration
 
 ROOT = Path(__file__).parents[2]
+
+
+def count(right, total=10):
+    """Predictions at a confidence of 0.75."""
+    return Calibration.from_state(
+        {"counts": [0, total], "correct": [0, right], "deviation": [0.0, 0.0], "square": [0.0, 0.0]}
+    )
 
 
 def test_scores_by_hand(results):
@@ -79,3 +92,25 @@ def test_what_is_missing_is_named(tmp_path):
     for path in (tmp_path, tmp_path / "results.json"):
         with pytest.raises(UserError, match="is broken: it cannot be read"):
             Results.load(path)
+
+
+def test_sets_beyond_the_common_ones_have_scores_of_their_own(results):
+    """Ten more corruptions change neither mCA nor the pools; the set's scores are of its own predictions."""
+    members = {name: CorruptionResult("c-bar", {1: ConditionResult.of(count(2))}) for name in SETS["c-bar"]}
+    assert results.sets == {}
+    part = {name: members[name] for name in SETS["c-bar"][1:]}
+    assert replace(results, corruptions={**results.corruptions, **part}).sets == {}, "not measured as a whole"
+    more = replace(results, corruptions={**results.corruptions, **members})
+    assert more.sets["c-bar"].accuracy == pytest.approx(20) and more.sets["c-bar"].count == 100
+    assert more.counted == results.counted
+    stored = more.to_json()
+    assert stored["summary"]["sets"]["c-bar"]["ece"] == pytest.approx(55), "confidence 0.75"
+    assert Results.from_json(stored).to_json() == stored
+    assert "C-bar (10 corruptions)  20.0" in " ".join(repr(more).split()).replace(") ", ")  ")
+
+
+def test_corruptions_of_other_sets_are_no_part_of_the_means():
+    counts = {CLEAN: count(9), ("fog", 1): count(7), ("ripple", 1): count(1)}
+    results = make_results(counts, RunInfo("r", "dign", "DiGN", "m", "d"), EvaluationInfo(bins=2), ["a", "b"])
+    assert results.mca == 70 and results.calibration.all.count == 10 and results.summary.families == {"weather": 70}
+    assert results.corruptions["ripple"].family == "c-bar"

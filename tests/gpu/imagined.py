@@ -36,7 +36,7 @@ def labels(count: int = 8) -> Tensor:
 
 def checks() -> Iterator[tuple[str, Check]]:
     from dign.augment.train_transforms import TrainTransforms
-    from dign.corruptions import NAMES, corrupt
+    from dign.corruptions import ALL_NAMES, corrupt
     from dign.methods import METHODS
     from dign.metrics import Calibration, Confusion
     from dign.models import build
@@ -75,7 +75,7 @@ def checks() -> Iterator[tuple[str, Check]]:
 
         return run
 
-    for name in NAMES:
+    for name in ALL_NAMES:
         corrupt(torch.zeros(1, 3, 32, 32, dtype=torch.uint8), name, 3)  # tables are built on the host, once
         yield f"corrupt/{name}", corrupted(name, 3)
 

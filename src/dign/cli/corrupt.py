@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dign.cli.options import json_option, print_json
-from dign.corruptions import FAMILIES, NAMES, PROFILES
+from dign.cli.options import json_option, print_json, set_option
+from dign.corruptions import ALL_NAMES, FAMILIES, PROFILES
 from dign.data.names import FOLDER_PREFIX
 from dign.data.names import NAMES as DATA_NAMES
 
@@ -25,13 +25,14 @@ def _complete_source(context: click.Context, parameter: click.Parameter, incompl
 
 
 def _complete_only(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in (*FAMILIES, *NAMES) if name.startswith(incomplete)]
+    return [name for name in (*FAMILIES, *ALL_NAMES) if name.startswith(incomplete)]
 
 
 @click.command("corrupt", short_help="Write a benchmark of corrupted images, or preview one picture.")
 @click.argument("source", metavar="DATA|IMAGE", shell_complete=_complete_source)
 @click.option("--out", type=click.Path(path_type=Path), help="folder to write the benchmark of DATA into")
 @click.option("--preview", type=click.Path(path_type=Path), help="picture to write the sheet of IMAGE into (.png)")
+@set_option
 @click.option(
     "--only",
     multiple=True,
@@ -66,6 +67,7 @@ def command(source: str, **options: Any) -> None:
     \b
     Examples:
       dign corrupt cifar10 --out cifar10-c
+      dign corrupt cifar10 --out cifar10-c-bar --set c-bar
       dign corrupt tiny-imagenet --out tiny-imagenet-c --only noise --severity 1-3
       dign corrupt holiday.jpg --preview sheet.png
     """
@@ -105,7 +107,8 @@ def _preview(picture: Path, options: dict[str, Any]) -> None:
         pixels = decode(picture)
     except UserError as error:
         raise UserError(f"{picture} cannot be read: {error}.") from error
-    names, severities = choose_corruptions(options["only"]), parse_severities(options["severity"])
+    names = choose_corruptions((*options["sets"], *options["only"]))
+    severities = parse_severities(options["severity"])
     small = torch.from_numpy(shrink(pixels))
     sheet = preview_sheet(small, names, severities, profile=options["profile"], seed=options["seed"])
     with replace_file(target) as partial:
@@ -124,7 +127,8 @@ def _benchmark(source: str, options: dict[str, Any]) -> None:
     from dign.data import load
     from dign.evaluation.conditions import choose_corruptions, parse_severities
 
-    names, severities = choose_corruptions(options["only"]), parse_severities(options["severity"])
+    names = choose_corruptions((*options["sets"], *options["only"]))
+    severities = parse_severities(options["severity"])
     data = load(source, size=options["size"], skip_unreadable=options["skip_unreadable"])
     split = getattr(data, options["split"])
     layout = options["layout"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dign.cli.options import set_option
 from dign.corruptions.settings import PROFILES
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ Follower = Callable[[int, int], None]
 
 @click.command("evaluate", short_help="Measure accuracy and calibration, clean and corrupted.")
 @click.argument("runs", nargs=-1, type=click.Path())
+@set_option
 @click.option("--only", multiple=True, metavar="NAME", help="a corruption or a family (noise, blur, weather, digital)")
 @click.option("--severity", help="severities, as in 3 or 1-5 or 1,3,5  [default: 1-5, or all that --benchmark holds]")
 @click.option(
@@ -73,6 +75,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
       dign evaluate runs/a runs/b --only noise
       dign evaluate runs/a --only fog --only blur --severity 3 --temperature
       dign evaluate runs/a --benchmark CIFAR-10-C
+      dign evaluate runs/a --set c-bar
       dign evaluate runs/photos --data folder:new-photos
       dign evaluate runs/a --devices 4
       dign evaluate --model hub:models/photos --data folder:photos --size 64
@@ -126,7 +129,7 @@ def _evaluate_runs(
                 conditions = on_the_fly
                 if folder:
                     data = load_data_for(run, options["data"], skip_unreadable=options["skip_unreadable"]).data
-                    conditions = benchmark_for(data, folder, options["only"], wanted)
+                    conditions = benchmark_for(data, folder, (*options["sets"], *options["only"]), wanted)
             results = evaluate_run(
                 run, conditions, team=team, progress=follow, report=sentences.append, **elsewhere, **common
             )
@@ -171,7 +174,7 @@ def _evaluate_model(
         subject = foreign_subject(options["model"], options["weights"], data, options["label"])
         if options["benchmark"]:
             wanted = conditions.severities if options["severity"] else None
-            conditions = benchmark_for(data, options["benchmark"], options["only"], wanted)
+            conditions = benchmark_for(data, options["benchmark"], (*options["sets"], *options["only"]), wanted)
     if data.skipped:
         console.print(f"{len(data.skipped)} images are left out, since they cannot be read.", soft_wrap=True)
     with _progress(console, f"evaluate {subject.about.name}") as follow:
@@ -188,7 +191,7 @@ def _conditions(options: dict[str, Any]) -> Any:
 
     return Conditions(
         severities=parse_severities(options["severity"] or "1-5"),
-        corruptions=choose_corruptions(options["only"]),
+        corruptions=choose_corruptions((*options["sets"], *options["only"])),
         profile=options["profile"],
         seed=options["seed"],
     )
@@ -210,7 +213,8 @@ def _progress(console: Console, title: str) -> Iterator[Follower]:
 
 def summary_line(name: str, results: Results) -> str:
     """Accuracy and calibration error in words, with the names that they have in tables."""
-    from dign.metrics.aggregation import EXCLUDED
+    from dign.corruptions.sets import SETS, TITLES
+    from dign.metrics.aggregation import EXCLUDED, MCA_CORRUPTIONS
 
     accuracies = [f"accuracy {results.clean.accuracy:.1f} % clean"]
     summary = results.summary
@@ -222,6 +226,10 @@ def summary_line(name: str, results: Results) -> str:
         accuracies += [f"{results.mca:.1f} % {which}"]
     if results.mca is None and EXCLUDED in results.corruptions:
         accuracies += [f"{results.corruptions[EXCLUDED].accuracy:.1f} % under {EXCLUDED}"]
+    accuracies += [f"{scores.accuracy:.1f} % under {TITLES[name]}" for name, scores in results.sets.items()]
+    shown = {EXCLUDED, *MCA_CORRUPTIONS, *(name for key in results.sets for name in SETS[key])}
+    others = {name: each for name, each in results.corruptions.items() if name not in shown}
+    accuracies += [f"{each.accuracy:.1f} % under {name}" for name, each in others.items()]
     under_noise = "under noise (ECE-N)" if summary.noise_complete else "under noise (ECE)"
     where, called = ("noise", under_noise) if results.calibration.noise else ("clean", "clean (ECE)")
     errors = [f"calibration error {getattr(results.calibration, where).ece:.1f} % {called}"]

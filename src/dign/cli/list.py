@@ -94,19 +94,26 @@ def data(as_json: bool) -> None:
 @command.command("corruptions")
 @json_option
 def corruptions(as_json: bool) -> None:
-    """Corruptions by family.
+    """Corruptions by set, those of set c by family.
 
     \b
     Example:
       dign list corruptions
     """
     from dign.corruptions import FAMILIES
+    from dign.corruptions.sets import DESCRIPTIONS, FURTHER_SETS, SETS
 
     if as_json:
-        print_json({family: list(names) for family, names in FAMILIES.items()})
+        groups = {**FAMILIES, **{name: SETS[name] for name in FURTHER_SETS}}
+        print_json({name: list(names) for name, names in groups.items()})
         return
-    rows = {family: ", ".join(names) for family, names in FAMILIES.items()}
-    _show_rows(("family", "corruptions"), rows)
+    for name, names in SETS.items():
+        click.echo(click.style(name, bold=True) + f"  {DESCRIPTIONS[name]}")
+        rows = {f"{family}: ": members for family, members in FAMILIES.items()} if name == "c" else {"": names}
+        for family, members in rows.items():
+            click.echo(click.wrap_text(family + ", ".join(members), 100, "    ", "      "))
+        click.echo()
+    click.echo("A whole set: --set c-bar; a family or a single corruption: --only noise, --only ripple.")
 
 
 def _format_value(value: object) -> str:

@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from dign.core.errors import UserError
+from dign.corruptions.sets import SETS
 from dign.runs.config import RunConfig
 
 _KINDS = {int: click.INT, float: click.FLOAT, str: click.STRING}
@@ -61,6 +62,13 @@ def _make_completer(names: Mapping[str, str]) -> Any:
     return complete
 
 
+set_option = click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    type=click.Choice(list(SETS)),
+    help="a set of corruptions: c (default), or further ones (`dign list corruptions`); may be given more than once",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="print the result as JSON on standard output")
 
 

@@ -1,4 +1,4 @@
-"""The nineteen common corruptions: batched, seeded, and faithful to the published benchmarks.
+"""The nineteen common corruptions and further sets: batched, seeded, and faithful to the published benchmarks.
 
 Names, families and settings cost nothing to import; torch is loaded only when `corrupt` is first asked for.
 """
@@ -6,7 +6,8 @@ Names, families and settings cost nothing to import; torch is loaded only when `
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dign.corruptions.settings import FAMILIES, NAMES, PROFILES, SEVERITIES, family_of, profile_for
+from dign.corruptions.sets import ALL_NAMES, SETS, family_of
+from dign.corruptions.settings import FAMILIES, NAMES, PROFILES, SEVERITIES, profile_for
 
 if TYPE_CHECKING:
     from dign.corruptions.benchmark.read import open_benchmark
@@ -22,9 +23,11 @@ _LAZY = {
 }
 
 __all__ = [
+    "ALL_NAMES",
     "FAMILIES",
     "NAMES",
     "PROFILES",
+    "SETS",
     "SEVERITIES",
     "corrupt",
     "family_of",

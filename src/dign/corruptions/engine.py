@@ -9,7 +9,9 @@ from torch import Tensor
 from dign.core.errors import UserError, unknown_name
 from dign.core.pixels import to_float, to_uint8
 from dign.corruptions import blur, digital, noise, weather
-from dign.corruptions.settings import get_parameters, profile_for
+from dign.corruptions.c_bar import covers, spectra, splines, warps, waves
+from dign.corruptions.sets import get_parameters
+from dign.corruptions.settings import profile_for
 from dign.corruptions.streams import Streams
 
 Corruption = Callable[[Tensor, Any, Streams], Tensor]
@@ -37,6 +39,21 @@ CORRUPTIONS: dict[str, Corruption] = {
     "pixelate": digital.pixelate,
     "jpeg_compression": digital.jpeg_compression,
     "saturate": digital.saturate,
+    "blue_noise_sample": spectra.blue_noise_sample,
+    "brownish_noise": spectra.brownish_noise,
+    "caustic_refraction": warps.caustic_refraction,
+    "checkerboard_cutout": covers.checkerboard_cutout,
+    "circular_motion_blur": splines.circular_motion_blur,
+    "cocentric_sine_waves": waves.cocentric_sine_waves,
+    "inverse_sparkles": covers.inverse_sparkles,
+    "lines": covers.lines,
+    "perlin_noise": waves.perlin_noise,
+    "pinch_and_twirl": warps.pinch_and_twirl,
+    "plasma_noise": waves.plasma_noise,
+    "ripple": warps.ripple,
+    "single_frequency_greyscale": waves.single_frequency_greyscale,
+    "sparkles": covers.sparkles,
+    "transverse_chromatic_abberation": splines.transverse_chromatic_abberation,
 }
 
 
@@ -50,7 +67,7 @@ def corrupt(
 
     Args:
         images: uint8 or float in [0,1]; (N,3,H,W), (N,1,H,W), (3,H,W) or (1,H,W); sides of at least 8 pixels.
-        name: One of `dign.corruptions.NAMES`.
+        name: One of `dign.corruptions.ALL_NAMES`.
         severity: 1 to 5, or 0 for the clean images.
         profile: "cifar", "tiny-imagenet" or "imagenet", the image size that the parameters were published for; by
             default the nearest (`profile_for`).

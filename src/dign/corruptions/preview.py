@@ -1,4 +1,4 @@
-"""A labeled sheet of what the nineteen corruptions do to one picture."""
+"""A labeled sheet of what corruptions do to one picture."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
 from dign.corruptions.engine import corrupt
-from dign.corruptions.settings import FAMILIES, NAMES, SEVERITIES
+from dign.corruptions.sets import family_of
+from dign.corruptions.settings import NAMES, SEVERITIES
 
 LARGEST_SIDE = 224  # larger pictures are shrunk to this, the largest size that parameters were published for
 SMALLEST_SIDE = 8  # that corruptions take
@@ -41,8 +42,9 @@ def preview_sheet(
     """Draw one row per corruption, by family: the clean picture (3,H,W) uint8, then the severities."""
     scale = _CELL / max(picture.shape[-2:])
     cell_height = round(picture.shape[-2] * scale)
-    families = {family: [name for name in members if name in names] for family, members in FAMILIES.items()}
-    families = {family: members for family, members in families.items() if members}
+    families: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        families.setdefault(family_of(name), []).append(name)
     levels = (0, *severities)
     width = _MARGIN + len(levels) * (_CELL + _GAP)
     height = _HEADING + len(set(names)) * (cell_height + _GAP) + len(families) * _HEADING

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dign.core.errors import UserError, unknown_name
-from dign.corruptions import FAMILIES, NAMES, PROFILES, SEVERITIES
+from dign.corruptions import ALL_NAMES, NAMES, PROFILES, SEVERITIES
 from dign.corruptions.benchmark.read import Benchmark, open_benchmark
+from dign.corruptions.sets import GROUPS, SETS
 from dign.data import cache_root
 from dign.data.cache import open_store
 from dign.data.dataset import DataSet
@@ -19,7 +20,8 @@ class Conditions:
     """Corruptions to make on the fly.
 
     Args:
-        corruptions: Names from `dign.corruptions.NAMES`.
+        corruptions: Names from `dign.corruptions.ALL_NAMES`, by default the nineteen common ones;
+            `dign.corruptions.SETS` has the names of other sets, as in `Conditions(SETS["c-bar"])`.
         severities: From 1 to 5.
         profile: "cifar", "tiny-imagenet" or "imagenet", the severity table; None takes the one that fits the images.
         seed: Seed of the corruptions.
@@ -42,11 +44,12 @@ class Conditions:
         if isinstance(self.severities, int):
             raise UserError(f"severities must be a list, e.g. [1, 3], not {self.severities}.")
         for name in self.corruptions:
-            if name in FAMILIES:
-                members = ", ".join(FAMILIES[name])
-                raise UserError(f"'{name}' is a family: name its corruptions, {members} (dign.corruptions.FAMILIES).")
-            if name not in NAMES:
-                raise unknown_name("corruption", name, NAMES)
+            if name in GROUPS:
+                kind, where = ("set", "SETS") if name in SETS else ("family", "FAMILIES")
+                members = ", ".join(GROUPS[name])
+                raise UserError(f"'{name}' is a {kind}: name its corruptions, {members} (dign.corruptions.{where}).")
+            if name not in ALL_NAMES:
+                raise unknown_name("corruption", name, ALL_NAMES)
         for severity in self.severities:
             if severity not in SEVERITIES:
                 raise UserError(f"invalid severity {severity!r}: expected 1 to 5.")
@@ -60,16 +63,16 @@ class Conditions:
 
 
 def choose_corruptions(only: Iterable[str]) -> tuple[str, ...]:
-    """The corruptions that families and single names stand for; all of them for nothing.
+    """The corruptions that families, sets and single names stand for; the nineteen common ones for nothing.
 
     >>> choose_corruptions(["noise", "fog"])
     ('gaussian_noise', 'shot_noise', 'impulse_noise', 'speckle_noise', 'fog')
     """
     names: list[str] = []
     for word in only:
-        if word not in FAMILIES and word not in NAMES:
-            raise unknown_name("corruption or family", word, [*FAMILIES, *NAMES])
-        names += [name for name in FAMILIES.get(word, (word,)) if name not in names]
+        if word not in GROUPS and word not in ALL_NAMES:
+            raise unknown_name("corruption, family or set", word, [*GROUPS, *ALL_NAMES])
+        names += [name for name in GROUPS.get(word, (word,)) if name not in names]
     return tuple(names or NAMES)
 
 
@@ -100,7 +103,7 @@ def benchmark_for(
     Args:
         data: The data set with the clean images.
         folder: A folder in the layout of CIFAR-10-C or Tiny-ImageNet-C.
-        only: Families or names of corruptions; by default all that the folder holds.
+        only: Families, sets or names of corruptions; by default all that the folder holds.
         severities: By default all that the folder holds.
 
     Raises:

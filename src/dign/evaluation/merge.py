@@ -11,7 +11,7 @@ from typing import Any
 
 from dign.core.errors import UserError
 from dign.core.files import read_json, write_json
-from dign.corruptions import NAMES
+from dign.corruptions import ALL_NAMES
 from dign.evaluation.confusion_result import ConfusionResult, find_worst
 from dign.evaluation.examples import EXAMPLES_FILE
 from dign.evaluation.result_info import EvaluationInfo
@@ -85,7 +85,7 @@ def merge_results(old: Results, new: Results) -> Results:
     """One set of results: the conditions of the new evaluation, and those of the old that it did not measure."""
     before, now = _conditions(old), _conditions(new)
     counts = {**before, **now, CLEAN: new.clean.calibration}
-    known = [*NAMES, *sorted({name for name, _ in counts} - set(NAMES))]
+    known = [*ALL_NAMES, *sorted({name for name, _ in counts} - set(ALL_NAMES))]
     ordered = dict(sorted(counts.items(), key=lambda item: (known.index(item[0][0]), item[0][1])))
     kept = list(dict.fromkeys(name for name, severity in before if (name, severity) not in now))
     info = replace(new.evaluation, frost=new.evaluation.frost or (old.evaluation.frost if "frost" in kept else None))

@@ -11,9 +11,10 @@ from functools import cached_property
 from typing import Any
 
 from dign.core.text import clean_text
+from dign.corruptions.sets import FURTHER_SETS, SETS
 from dign.evaluation.json_values import as_object, fail, is_count, is_number, is_percentage
 from dign.metrics import Calibration, CalibrationScores
-from dign.metrics.aggregation import MCA_N_CORRUPTIONS, counts_in_mca, is_complete, name_mean
+from dign.metrics.aggregation import MCA_N_CORRUPTIONS, counts_in_mca, is_complete, name_mean, pool
 from dign.metrics.uncertainty import UNCERTAINTY, UncertaintyScores, mean_scores
 
 SCORES = tuple(spec.name for spec in fields(CalibrationScores))
@@ -280,6 +281,21 @@ class TemperatureResult:
         fitted = {"split": self.split, "images": self.images, "nll": self.nll, "uncertainty": scores}
         known = {key: value for key, value in fitted.items() if value is not None}
         return {"value": self.value, **self.calibration.to_json(), **known}
+
+
+def score_sets(corruptions: Mapping[str, CorruptionResult]) -> dict[str, CalibrationScores]:
+    """Scores pooled over every set of corruptions beyond the common ones that was measured as a whole.
+
+    All conditions are of the same images, so that the accuracy is the mean over corruptions and severities too.
+    """
+    counts = {
+        (name, severity): condition.calibration
+        for name, corruption in corruptions.items()
+        for severity, condition in corruption.severities.items()
+    }
+    measured = [name for name in FURTHER_SETS if is_complete(corruptions, SETS[name])]
+    pools = {name: pool(counts, SETS[name]) for name in measured}
+    return {name: total.compute() for name, total in pools.items() if total is not None}
 
 
 def read_scores(given: dict[str, Any], where: str) -> CalibrationScores:

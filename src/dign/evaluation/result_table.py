@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from dign.corruptions.sets import SETS, TITLES
 from dign.metrics import CalibrationScores
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def _score_rows(results: Results) -> list[tuple[str, ...]]:
     if pooled.all and results.goes_beyond_noise:
         name = "all corruptions (accuracy: mCA)" if results.complete else results.summary.mca_name
         rows.append(_row(name, pooled.all, results.mca))
+    for name, scores in results.sets.items():
+        rows.append(_row(f"{TITLES[name]} ({len(SETS[name])} corruptions)", scores, scores.accuracy))
     if scaled:
         at = f"at temperature {scaled.value:.2f}"
         rows.append(_row(f"clean {at}", scaled.calibration.clean, results.clean.accuracy))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,11 @@ from dign.evaluation.result_parts import (
     Summary,
     TemperatureResult,
     pool_uncertainty,
+    score_sets,
+    scores_to_json,
 )
 from dign.evaluation.result_table import format_table
+from dign.metrics import CalibrationScores
 from dign.metrics.aggregation import counts_in_mca
 
 if TYPE_CHECKING:
@@ -90,6 +94,14 @@ class Results:
     def calibration(self) -> PooledCalibration:
         """Scores pooled over conditions: `.clean`, `.noise` and `.all`."""
         return self.summary.calibration
+
+    @cached_property
+    def sets(self) -> dict[str, CalibrationScores]:
+        """Scores pooled over each further set that was measured as a whole, as in `results.sets["c-bar"].accuracy`.
+
+        The keys are those of `dign.corruptions.SETS`. None of these corruptions is part of `mca`.
+        """
+        return score_sets(self.corruptions)
 
     @property
     def uncertainty(self) -> PooledUncertainty | None:
@@ -223,6 +235,8 @@ class Results:
             "corruptions": {name: corruption.to_json() for name, corruption in self.corruptions.items()},
             "summary": self.summary.to_json(),
         }
+        if self.sets:
+            value["summary"]["sets"] = {name: scores_to_json(scores) for name, scores in self.sets.items()}
         if self.temperature:
             value["temperature"] = self.temperature.to_json()
         if self.confusion:

@@ -22,12 +22,12 @@ Accuracies = Mapping[str, Mapping[int, float]]
 
 
 def counts_in_mca(corruption: str) -> bool:
-    """Whether a corruption is part of means and pools over corruptions.
+    """Whether a corruption is part of mCA: Gaussian noise is not, and neither is one of another set.
 
-    >>> counts_in_mca("fog"), counts_in_mca("gaussian_noise")
-    (True, False)
+    >>> counts_in_mca("fog"), counts_in_mca("gaussian_noise"), counts_in_mca("ripple")
+    (True, False, False)
     """
-    return corruption != EXCLUDED
+    return corruption in MCA_CORRUPTIONS
 
 
 def is_complete(corruptions: Iterable[str], wanted: Iterable[str] = MCA_CORRUPTIONS) -> bool:
@@ -55,7 +55,7 @@ def name_mean(corruptions: Iterable[str], wanted: Sequence[str] = MCA_CORRUPTION
 
 
 def mean_corruption_accuracy(accuracies: Accuracies, corruptions: Iterable[str] | None = None) -> float | None:
-    """mCA = 1/(M J) sum over M corruptions and J severities, without Gaussian noise.
+    """mCA = 1/(M J) sum over M corruptions and J severities, without Gaussian noise and without those of other sets.
 
     Over fewer than `MCA_CORRUPTIONS` it is a mean, but not mCA: `name_mean` gives what to call it.
 
@@ -92,20 +92,17 @@ def noise_corruption_accuracy(accuracies: Accuracies) -> float | None:
 def pool(
     conditions: Mapping[tuple[str, int], Calibration], corruptions: Iterable[str] | None = None
 ) -> Calibration | None:
-    """The predictions under all these corruptions together, without Gaussian noise; not a mean of their calibrations.
+    """The predictions under several corruptions together; not a mean of their calibrations.
 
     Args:
         conditions: Calibration by corruption and severity.
-        corruptions: Pool these alone; by default all.
+        corruptions: Which; by default those of mCA, without Gaussian noise.
 
     Returns:
         One calibration; None where no corruption counts.
     """
-    chosen = [
-        part
-        for (name, _), part in conditions.items()
-        if counts_in_mca(name) and (corruptions is None or name in corruptions)
-    ]
+    wanted = MCA_CORRUPTIONS if corruptions is None else tuple(corruptions)
+    chosen = [part for (name, _), part in conditions.items() if name in wanted]
     if not chosen:
         return None
     total = Calibration(chosen[0].bins)

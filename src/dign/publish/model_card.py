@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from dign.core.text import clean_text
+from dign.corruptions.sets import SETS, TITLES
 from dign.evaluation.result_parts import PooledCalibration
 from dign.evaluation.results import RESULTS_FILE, Results
+from dign.metrics import CalibrationScores
 from dign.metrics.aggregation import EXCLUDED, MCA_N_CORRUPTIONS
 
 
@@ -77,6 +79,7 @@ def _score_table(results: Results) -> list[str]:
     noises = [name.removesuffix("_noise") for name in MCA_N_CORRUPTIONS if name in results.corruptions]
     everything = f"all {len(results.counted)} corruptions" if results.complete else _plain(results.summary.mca_name)
     rows = _score_rows(results, results.calibration, ("clean", f"noise ({', '.join(noises)})", everything))
+    rows += [_score_row(f"{TITLES[name]} ({len(SETS[name])} corruptions)", part) for name, part in results.sets.items()]
     if results.temperature:
         at = f"at temperature {results.temperature.value:.2f}"
         names = tuple(f"{name}, {at}" for name in ("clean", "noise", everything))
@@ -88,10 +91,14 @@ def _score_rows(results: Results, pooled: PooledCalibration, names: Sequence[str
     """A row for each pool that was measured; all corruptions only where these are more than noise."""
     everything = pooled.all if results.goes_beyond_noise else None
     return [
-        (name, *(f"{value:.2f}" for value in (part.accuracy, part.ece, part.rmse, part.oe)))
+        _score_row(name, part)
         for name, part in zip(names, (pooled.clean, pooled.noise, everything), strict=True)
         if part is not None
     ]
+
+
+def _score_row(name: str, part: CalibrationScores) -> Sequence[str]:
+    return (name, *(f"{value:.2f}" for value in (part.accuracy, part.ece, part.rmse, part.oe)))
 
 
 def _one_decimal(value: float | None) -> str:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from dign.core.errors import UserError
-from dign.corruptions import NAMES, corrupt, open_benchmark, write_benchmark
+from dign.corruptions import NAMES, SETS, corrupt, open_benchmark, write_benchmark
 from dign.corruptions.benchmark.read import TINY_IMAGENET_C
 
 CLASSES = ("ant", "bee", "cow")
@@ -170,3 +170,17 @@ def test_an_unfinished_benchmark_is_not_taken_for_a_whole_one(tmp_path: Path, im
     with pytest.raises(UserError, match="lacks fog"):
         open_benchmark(tmp_path)
     assert open_benchmark(tmp_path, names=("contrast",)).names == ("contrast",)
+
+
+@pytest.mark.parametrize("layout, name", [("npy", "c-bar"), ("folders", "imagenet-c-bar"), ("folders", "c-bar")])
+def test_a_published_c_bar_needs_no_manifest_and_is_whole(tmp_path: Path, images, labels, layout, name) -> None:
+    write(images, labels, tmp_path, names=SETS[name], layout=layout)
+    (tmp_path / "manifest.json").unlink()
+    assert open_benchmark(tmp_path).names == SETS[name]
+    assert open_benchmark(tmp_path, names=("lines",) if name == "c-bar" else ("plasma_noise",)).frost is None
+    missing = tmp_path / ("sparkles.npy" if layout == "npy" else "sparkles")
+    missing.rename(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="lacks sparkles"):
+        open_benchmark(tmp_path)
+    with pytest.raises(UserError, match="which dign did not write"):
+        write(images, labels, tmp_path, names=("fog",))

@@ -11,7 +11,8 @@ from typing import Any
 
 from dign.core.errors import UserError
 from dign.core.files import read_json, write_json
-from dign.corruptions.settings import NAMES, SEVERITIES
+from dign.corruptions.sets import ALL_NAMES
+from dign.corruptions.settings import SEVERITIES
 
 FILE = "manifest.json"
 SCHEMA = 1
@@ -45,7 +46,7 @@ def _is_valid(manifest: dict[str, Any]) -> bool:
         return False
     if not _are(severities, int) or not 0 < len(severities) <= 5 or not set(severities) <= set(SEVERITIES):
         return False
-    known = {LABELS, *(part_name(layout, name, severity) for name in NAMES for severity in severities)}
+    known = {LABELS, *(part_name(layout, name, severity) for name in ALL_NAMES for severity in severities)}
     return (
         isinstance(parts, dict)
         and parts.keys() <= known

@@ -14,6 +14,7 @@ from torch import Tensor
 from dign.core.errors import UserError, unknown_name
 from dign.core.files import map_array
 from dign.corruptions.benchmark.manifest import FOLDERS, LABELS, NPY, check_parts, part_name, read_manifest
+from dign.corruptions.sets import ALL_NAMES, C_BAR, IMAGENET_C_BAR
 from dign.corruptions.settings import NAMES, SEVERITIES
 
 TINY_IMAGENET_C: tuple[str, ...] = tuple(
@@ -98,7 +99,8 @@ def open_benchmark(
     Args:
         folder: Written by `write_benchmark`, or a published one.
         names: Corruptions to read. By default all that the manifest lists; in a published folder, which has no
-            manifest, the nineteen (.npy) or fifteen (folders) of the published benchmark.
+            manifest, those of the published benchmark: the nineteen (.npy) or fifteen (folders) common ones, or the
+            ten of CIFAR-10-C-bar or ImageNet-C-bar.
         severities: By default all that are stored.
         labels: Of the clean images, in order: if given, those of the benchmark must agree.
         classes: Names of the class folders in the order of the labels; by default the manifest's, else sorted.
@@ -170,9 +172,9 @@ def _stored_severities(manifest: dict[str, Any] | None) -> tuple[int, ...]:
 
 
 def _guess_layout(folder: Path) -> str:
-    if (folder / LABELS).exists() or any((folder / part_name(NPY, name)).exists() for name in NAMES):
+    if (folder / LABELS).exists() or any((folder / part_name(NPY, name)).exists() for name in ALL_NAMES):
         return NPY
-    if any((folder / name).is_dir() for name in NAMES):
+    if any((folder / name).is_dir() for name in ALL_NAMES):
         return FOLDERS
     raise UserError(
         f"{folder} is not a benchmark: it has neither {LABELS} and files such as fog.npy nor folders such as fog/1."
@@ -185,17 +187,29 @@ def _choose_names(
     if names is not None:
         chosen = tuple(names)
         for name in chosen:
-            if name not in NAMES:
-                raise unknown_name("corruption", name, NAMES)
+            if name not in ALL_NAMES:
+                raise unknown_name("corruption", name, ALL_NAMES)
     elif manifest is not None:
         wanted = manifest.get("names", ())
-        chosen = tuple(name for name in NAMES if name in wanted or _is_listed(manifest, layout, name))
+        chosen = tuple(name for name in ALL_NAMES if name in wanted or _is_listed(manifest, layout, name))
     else:
-        chosen = NAMES if layout == NPY else TINY_IMAGENET_C
-    missing = [name for name in chosen if not (folder / (f"{name}.npy" if layout == NPY else name)).exists()]
+        chosen = _published_names(folder, layout)
+    missing = [name for name in chosen if not _is_stored(folder, layout, name)]
     if missing or not chosen:
         raise UserError(f"{folder} lacks {', '.join(missing) or 'any corruption'}: add it, or read only the others.")
     return chosen
+
+
+def _published_names(folder: Path, layout: str) -> tuple[str, ...]:
+    """The corruptions of the published benchmark that a folder without a manifest holds, whole or in part."""
+    further = [name for name in ALL_NAMES if name not in NAMES and _is_stored(folder, layout, name)]
+    if further and not any(_is_stored(folder, layout, name) for name in NAMES):
+        return max((C_BAR, IMAGENET_C_BAR), key=lambda names: len({*names} & {*further}))
+    return NAMES if layout == NPY else TINY_IMAGENET_C
+
+
+def _is_stored(folder: Path, layout: str, name: str) -> bool:
+    return (folder / (part_name(NPY, name) if layout == NPY else name)).exists()
 
 
 def _is_listed(manifest: dict[str, Any], layout: str, name: str) -> bool:

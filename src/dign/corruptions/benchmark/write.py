@@ -34,6 +34,7 @@ from dign.corruptions.benchmark.manifest import (
 )
 from dign.corruptions.engine import corrupt
 from dign.corruptions.frost import frost_source
+from dign.corruptions.sets import ALL_NAMES
 from dign.corruptions.settings import NAMES, SEVERITIES, profile_for
 
 JPEG_QUALITY = 85  # of the published Tiny-ImageNet-C
@@ -80,7 +81,7 @@ def write_benchmark(
         labels: (N,).
         folder: Where to write; one that holds anything else is refused.
         classes: Names of the classes, in the order of the labels.
-        names: Which corruptions, by default all nineteen.
+        names: Which corruptions, by default the nineteen common ones; `dign.corruptions.SETS` has more.
         severities: Which of 1 to 5, by default all.
         layout: "npy" as CIFAR-10-C: `NAME.npy` (S*N,H,W,3) uint8, severity by severity, and `labels.npy` (S*N,).
             "folders" as Tiny-ImageNet-C: `NAME/SEVERITY/CLASS/*.JPEG`.
@@ -108,8 +109,8 @@ def write_benchmark(
     job = _check_job(images, labels, severities, layout, profile, seed, classes)
     chosen = list(names)
     for name in chosen:
-        if name not in NAMES:
-            raise unknown_name("corruption", name, NAMES)
+        if name not in ALL_NAMES:
+            raise unknown_name("corruption", name, ALL_NAMES)
     if read_manifest(folder) is None:
         _refuse_foreign(folder)
     total, done = len(chosen) * len(job.severities) * len(images), 0
@@ -182,7 +183,7 @@ def _begin(folder: Path, job: _Job, data: str, names: Sequence[str]) -> dict[str
         if earlier.get(key) != value:
             shown = "" if key in ("images_sha256", "classes") else f" ({earlier.get(key)}, not {value})"
             raise UserError(f"{folder} contains a benchmark with another {key}{shown}: choose another folder.")
-    wanted = [name for name in NAMES if name in names or name in earlier.get("names", ())]
+    wanted = [name for name in ALL_NAMES if name in names or name in earlier.get("names", ())]
     intact = {part: entry for part, entry in earlier["parts"].items() if _is_intact(folder / part, entry)}
     manifest = {**settings, "names": wanted, "parts": intact}
     write_manifest(folder, manifest)
@@ -191,7 +192,7 @@ def _begin(folder: Path, job: _Job, data: str, names: Sequence[str]) -> dict[str
 
 def _refuse_foreign(folder: Path) -> None:
     """A published benchmark has no manifest, and must not be overwritten."""
-    for part in (LABELS, *NAMES, *(part_name(NPY, name) for name in NAMES)):
+    for part in (LABELS, *ALL_NAMES, *(part_name(NPY, name) for name in ALL_NAMES)):
         if (folder / part).exists():
             raise UserError(f"{folder} contains {part}, which dign did not write: choose another folder.")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from dign.corruptions.sets import FURTHER_SETS, SETS, TITLES
 from dign.evaluation.result_parts import PooledCalibration
 from dign.metrics import Calibration
 from dign.report.load import Run
@@ -84,6 +85,37 @@ CORRUPTION_MEAN = Quantity(
 NOISE_MEANS = (MCA_N, NOISE_MEAN)
 MEANS = (MCA_N, NOISE_MEAN, MCA, CORRUPTION_MEAN)
 """Means over corruptions; over part of them they have names of their own."""
+
+
+def _set_score(name: str, score: str) -> Callable[[Run], float | None]:
+    def read(run: Run) -> float | None:
+        scores = run.results.sets.get(name)
+        return getattr(scores, score) if scores else None
+
+    return read
+
+
+SET_MEANS: tuple[Quantity, ...] = tuple(
+    quantity
+    for name in FURTHER_SETS
+    for quantity in (
+        Quantity(
+            name,
+            f"{TITLES[name]} acc.",
+            f"Mean accuracy over the {len(SETS[name])} corruptions of {TITLES[name]} and their severities, in percent.",
+            True,
+            _set_score(name, "accuracy"),
+        ),
+        Quantity(
+            f"{name}_ece",
+            f"{TITLES[name]} ECE",
+            f"Expected calibration error, the {len(SETS[name])} corruptions of {TITLES[name]} pooled, in percent.",
+            False,
+            _set_score(name, "ece"),
+        ),
+    )
+)
+"""Scores over the sets of corruptions beyond the common ones, which are no part of mCA."""
 
 _SCORES = {
     "rmse": ("RMSE", "Root mean square gap between confidence and accuracy, in percent", False),

@@ -13,6 +13,7 @@ from dign.report.analysis.quantities import (
     MEANS,
     NOISE_MEANS,
     SCALED,
+    SET_MEANS,
     TEMPERATURE,
     UNCERTAINTY,
     Quantity,
@@ -171,7 +172,7 @@ def summary_table(study: Study) -> Table:
     """What matters most comes first: a narrow terminal shows only the first columns."""
     errors = [CALIBRATION["noise", "ece"], CALIBRATION["clean", "ece"]]
     more = [CALIBRATION["noise", score] for score in ("rmse", "oe", "sharpness")]
-    quantities = [CLEAN_ACCURACY, *MEANS, *errors, *more]
+    quantities = [CLEAN_ACCURACY, *MEANS, *errors, *more, *SET_MEANS]
     return by_method(study, quantities, "summary", f"Summary, {study.data}", SPREAD)
 
 
