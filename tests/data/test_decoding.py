@@ -95,7 +95,7 @@ def test_jpegs_decoded_at_reduced_size_agree_with_full_ones(tmp_path):
     picture = np.stack([np.tile(ramp, (512, 1)), np.tile(ramp, (512, 1)).T, np.full((512, 512), 99, np.uint8)], -1)
     Image.fromarray(picture).save(tmp_path / "a.jpg", quality=95)
     Image.fromarray(picture).save(tmp_path / "a.png")
-    difference = np.abs(decode(tmp_path / "a.jpg", 32).astype(int) - decode(tmp_path / "a.png", 32))
+    difference = np.abs(decode(tmp_path / "a.jpg", (32, 32)).astype(int) - decode(tmp_path / "a.png", (32, 32)))
     assert difference.max() <= 3
 
 

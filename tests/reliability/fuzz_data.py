@@ -110,7 +110,7 @@ def read_picture(folder: Path) -> None:
     (file,) = folder.iterdir()
     height, width = read_upright_size(file)
     assert height > 0 and width > 0
-    for size, data in ((None, decode(file)), (8, decode(file, 8))):
+    for size, data in ((None, decode(file)), (8, decode(file, (8, 8)))):
         assert data.dtype == np.uint8 and data.shape[0] == 3 and data.ndim == 3
         assert data.shape[1:] == ((size, size) if size else (height, width))
 

@@ -29,7 +29,19 @@ def test_defaults_are_the_published_recipe():
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_options_win_over_presets(preset):
-    assert RunConfig.from_mapping({"data": "digits", "preset": preset, "epochs": 3}).epochs == 3
+    values = {"data": "folder:x", "size": 128, "preset": preset, "epochs": 3}
+    assert RunConfig.from_mapping(values).epochs == 3
+
+
+def test_large_images_of_a_folder_are_photographs():
+    def is_photos(**values):
+        return RunConfig.from_mapping(values).scale > 0
+
+    assert is_photos(data="folder:x", size=96) and is_photos(data="folder:x", size=224, method="augmix")
+    assert not is_photos(data="folder:x", size=64) and not is_photos(data="cifar10", size=96)
+    assert not is_photos(data="folder:x") and not is_photos(data="folder:x", size=128, preset="laptop")
+    photos = RunConfig.from_mapping({"data": "folder:x", "size": 128})
+    assert (photos.fit, photos.crop_fraction, photos.crop) == ("crop", 0.875, 0)
 
 
 def test_a_presets_settings_of_a_method_stand_unless_others_are_given():
@@ -56,6 +68,10 @@ def test_a_presets_settings_of_a_method_stand_unless_others_are_given():
         ({"data": "digits", "seed": 2**63}, "seed must be below"),
         ({"data": "folder:caf\udce9"}, r"data 'folder:caf.udce9' is not valid UTF-8"),
         ({"epochs": 1}, "data is missing"),
+        ({"data": "folder:x", "scale": 0.5}, "scale needs a size"),
+        ({"data": "cifar10", "size": 128, "preset": "photos"}, "scale cuts random crops out of photographs"),
+        ({"data": "folder:x", "size": 128, "scale": 1.5}, "scale must be at most 1"),
+        ({"data": "folder:x", "fit": "fill"}, "Unknown fit"),
         ({"data": "digits", "dign": {"weight": 1}}, r"under \[settings.dign\]"),
     ],
 )

@@ -12,11 +12,23 @@ CONFIG = {
     "model": "tinynet", "classes": ["cat", "dog"], "image_size": [8, 8], "mean": [0.5] * 3, "std": [0.25] * 3,
     "data": "digits", "method": "dign", "settings": {"dign": {"sigma_max": 0.1}},
 }  # fmt: skip
+MIDDLE = {"fit": "crop", "crop_fraction": 1.0, "interpolation": "bicubic"}
 
 
 def test_a_valid_configuration_is_read_without_what_others_added(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(CONFIG | {"transformers_version": "4"}))
-    assert is_hub_folder(tmp_path) and read_hub_config(tmp_path) == CONFIG
+    assert is_hub_folder(tmp_path) and read_hub_config(tmp_path) == CONFIG | {"framing": MIDDLE}
+
+
+def test_the_framing_is_kept_and_one_that_is_not_known_is_refused(tmp_path):
+    def read(framing):
+        (tmp_path / "config.json").write_text(json.dumps(CONFIG | {"framing": framing}))
+        return read_hub_config(tmp_path)["framing"]
+
+    assert read({"crop_fraction": 0.875}) == MIDDLE | {"crop_fraction": 0.875}
+    for wrong in ({"fit": "fold"}, {"crop_fraction": "half"}, {"zoom": 2}, [1]):
+        with pytest.raises(UserError, match="has a framing that dign does not know"):
+            read(wrong)
 
 
 def test_a_run_folder_is_not_a_hub_folder(tmp_path):

@@ -1,5 +1,6 @@
 """The loop: it learns, repeats itself, resumes exactly, and stops cleanly."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -10,16 +11,22 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import load_file
 
 import dign.training.loop
 from dign.core.errors import UserError
+from dign.data.crops import RandomCrop
+from dign.data.framing import Framing
 from dign.models import MODELS
 from dign.parallel.devices import check_compiler
+from dign.runs.classifier import load_model
 from dign.runs.config import RunConfig
 from dign.runs.folder import load_run
+from dign.runs.predict import read_images
 from dign.training.loop import Diverged, Interrupted, resume, train
 
 SMALL = {"data": "digits", "size": 8, "epochs": 2, "batch_size": 128, "method": "dign", "validate_every": 1}
@@ -282,3 +289,57 @@ def test_a_loss_that_ends_no_better_than_guessing_is_noted(tmp_path, capsys):
 def test_a_run_that_learns_gets_no_such_note(tmp_path, capsys):
     train(config(epochs=4, method="standard"), tmp_path / "run")
     assert "guessing" not in capsys.readouterr().err
+
+
+PHOTOS = {"size": 16, "scale": 0.3, "crop_fraction": 0.8, "batch_size": 4, "model": "tinynet", "method": "standard"}
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory):
+    """Two classes of eight noisy pictures, wider than high."""
+    folder = tmp_path_factory.mktemp("photographs")
+    pixels = np.random.default_rng(0).integers(0, 256, (16, 24, 40, 3), dtype=np.uint8)
+    for number, each in enumerate(pixels):
+        path = folder / ("a", "b")[number % 2] / f"{number}.png"
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray(each).save(path)
+    return f"folder:{folder}"
+
+
+def test_training_on_crops_is_resumed_to_the_same_weights_with_any_number_of_workers(
+    photographs, tmp_path, monkeypatch
+):
+    settings = config(**PHOTOS, data=photographs, epochs=3, workers=0)
+    train(settings, tmp_path / "alone", quiet=True)
+    with interrupted_after(4, monkeypatch), pytest.raises(Interrupted):
+        train(dataclasses.replace(settings, workers=2), tmp_path / "two", quiet=True)
+    resume(tmp_path / "two", quiet=True)
+    assert_same_weights(tmp_path / "alone", tmp_path / "two")
+    assert load_run(tmp_path / "alone").info["seconds_waited"] > 0
+
+
+def test_training_on_crops_sees_other_parts_of_a_picture_in_every_epoch(photographs, tmp_path, monkeypatch):
+    seen = []
+    read = RandomCrop.read
+
+    def watch(self, file, seed, epoch, number):
+        crop = read(self, file, seed, epoch, number)
+        seen.append((epoch, file.name, crop.tobytes()))
+        return crop
+
+    monkeypatch.setattr(RandomCrop, "read", watch)
+    train(config(**PHOTOS, data=photographs, epochs=2, workers=0), tmp_path / "run", quiet=True)
+    training_images = load_run(tmp_path / "run").info["training_images"]
+    assert len({(epoch, name) for epoch, name, _ in seen}) == len(seen) == 2 * (training_images // 4 * 4)
+    assert len({crop for _, _, crop in seen}) == len(seen)
+
+
+def test_a_run_keeps_how_its_pictures_are_framed(photographs, tmp_path):
+    run = train(config(**PHOTOS, data=photographs, epochs=1, workers=0, fit="pad"), tmp_path / "run", quiet=True)
+    assert run.framing == Framing("pad", 0.8)
+    file = next(Path(photographs.removeprefix("folder:")).glob("a/*.png"))
+    pixels = read_images([file], run.image_size, load_model(run.path).framing)
+    splits = run.data()
+    images = torch.cat([splits.train.images, splits.validation.images, splits.test.images])
+    assert (images == pixels).flatten(1).all(1).any(), "predicting sees the pixels that evaluating sees"
+    assert pixels[0, :, 0, 8].tolist() == [128, 128, 128], "wider than high, so there is padding above"

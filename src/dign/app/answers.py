@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from dign.core.pixels import to_float
 from dign.core.seeds import make_generator
 from dign.core.text import clean_text
 from dign.corruptions import PROFILES, corrupt, profile_for
+from dign.data.decoding import read_upright_size
+from dign.data.framing import MIDDLE, Framing
 from dign.metrics import Calibration
 from dign.parallel.devices import pick_device
 from dign.report.analysis.quantities import corruption_title
@@ -136,8 +139,8 @@ def look(
 ) -> list[View]:
     """What each model predicts for an image file under a corruption.
 
-    The image is resized to the model's size and then corrupted, as in `dign evaluate`; models of one image size see the
-    same pixels.
+    The image is brought to the model's size as the model's run did it, and then corrupted, as in `dign evaluate`; models
+    of one image size and framing see the same pixels. An image of exactly the model's size is left as it is.
 
     Args:
         players: The models.
@@ -154,12 +157,12 @@ def look(
     Raises:
         UserError: If the file cannot be read as an image.
     """
-    seen: dict[tuple[int, int], Tensor] = {}
+    seen: dict[tuple[tuple[int, int], Framing], Tensor] = {}
     views = []
     for player in players:
-        size = player.classifier.image_size
+        size = player.classifier.image_size, _choose_framing(player, file)
         if size not in seen:
-            clean = read_images([file], size)
+            clean = read_images([file], *size)
             seen[size] = corrupt(clean, corruption, severity, profile=profile, seed=draw)
         images = to_float(seen[size].to(player.device))
         generator = make_generator(draw, "play", 0, player.device)
@@ -168,6 +171,14 @@ def look(
         names = [clean_text(player.classifier.classes[index]) for index in order.tolist()]
         views.append(View(seen[size][0], list(zip(names, values.tolist(), strict=True))))
     return views
+
+
+def _choose_framing(player: Player, file: Path) -> Framing:
+    """The model's own, except for an image that was framed already, as the examples are."""
+    with suppress(UserError):  # what is wrong with the file is said when it is read
+        if read_upright_size(file) == player.classifier.image_size:
+            return MIDDLE
+    return player.classifier.framing
 
 
 def common_profile(players: Sequence[Player]) -> str | None:

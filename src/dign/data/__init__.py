@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dign.data.cache import cache_root
     from dign.data.dataset import DataSet, Source, Split
+    from dign.data.framing import Framing
     from dign.data.loading import SOURCES, find_source, load
     from dign.data.sources.arrays import from_arrays
 
@@ -21,6 +22,7 @@ _LAZY = {
     "DataSet": "dataset",
     "Split": "dataset",
     "Source": "dataset",
+    "Framing": "framing",
     "SOURCES": "loading",
     "load": "loading",
     "find_source": "loading",
@@ -28,7 +30,7 @@ _LAZY = {
     "from_arrays": "sources.arrays",
 }
 
-__all__ = ["DataSet", "SOURCES", "Source", "Split", "cache_root", "find_source", "from_arrays", "load"]
+__all__ = ["DataSet", "Framing", "SOURCES", "Source", "Split", "cache_root", "find_source", "from_arrays", "load"]
 
 
 def __getattr__(name: str) -> Any:

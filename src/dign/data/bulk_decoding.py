@@ -12,6 +12,7 @@ from dign.core.errors import UserError
 from dign.core.progress import ProgressCallback
 from dign.data.cache import StoreWriter
 from dign.data.decoding import Result, decode, map_in_parallel, replace_unprintable
+from dign.data.framing import Framing
 
 MAX_LISTED = 20
 """Names in a message about images that cannot be read."""
@@ -82,10 +83,10 @@ def write_pictures(
     writer: StoreWriter,
     splits: Mapping[str, Sequence[Picture]],
     image_size: tuple[int, int],
-    resize_to: int | None,
+    framing: Framing | None,
     report: ProgressCallback,
 ) -> None:
-    """Decode every picture of every split into the store, resized to `resize_to` squares where that is given.
+    """Decode every picture of every split into the store, brought to `image_size` by `framing` where that is given.
 
     Raises:
         UnreadableImages: After the last picture, if some cannot be read; the store is then not to be used.
@@ -95,7 +96,7 @@ def write_pictures(
 
     def decode_all(pictures: Sequence[Picture]) -> Iterator[np.ndarray]:
         nonlocal done
-        images = map_pictures(lambda picture: decode(picture.file, resize_to), pictures, reasons)
+        images = map_pictures(lambda picture: _decode(picture, image_size, framing), pictures, reasons)
         for picture, pixels in zip(pictures, images, strict=True):
             if pixels is not None and pixels.shape[1:] != image_size:
                 reasons[picture.name] = f"it is {_size(pixels.shape[1:])}, not {_size(image_size)}"
@@ -108,6 +109,10 @@ def write_pictures(
         writer.write_split(name, decode_all(pictures), labels, image_size)
     if reasons:
         raise UnreadableImages(reasons)
+
+
+def _decode(picture: Picture, image_size: tuple[int, int], framing: Framing | None) -> np.ndarray:
+    return decode(picture.file, image_size, framing) if framing else decode(picture.file)
 
 
 def _size(shape: Sequence[int]) -> str:

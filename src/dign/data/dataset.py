@@ -11,6 +11,7 @@ from torch import Tensor
 
 from dign.core.errors import UserError
 from dign.core.progress import ProgressCallback
+from dign.data.pictures import Pictures
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Split:
     Attributes:
         images: (N,3,H,W) uint8. They may be a memory map: index them, do not copy.
         labels: Class indices, (N,) int64.
+        pictures: The files that the images were made from, if any: random crops are cut out of them.
 
     >>> len(Split(torch.zeros(2, 3, 8, 8, dtype=torch.uint8), torch.tensor([0, 1])))
     2
@@ -27,6 +29,7 @@ class Split:
 
     images: Tensor
     labels: Tensor
+    pictures: Pictures | None = None
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -15,6 +15,7 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from dign.core.errors import UserError
+from dign.data.framing import MIDDLE, Framing
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM", "JPEG2000", "AVIF", "MPO")
 
@@ -26,31 +27,44 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def fit(image: Image.Image, size: int) -> Image.Image:
-    """Crop the middle square of an image, resized to size x size (bicubic, antialiased when it shrinks)."""
-    if image.size == (size, size):
-        return image
-    return ImageOps.fit(image, (size, size), method=Image.Resampling.BICUBIC)
-
-
 def resize(images: np.ndarray, size: int) -> Iterator[np.ndarray]:
     """Yield each image of (N,3,H,W) as (3,size,size)."""
     for image in images:
-        yield _to_channels_first(fit(Image.fromarray(np.ascontiguousarray(image.transpose(1, 2, 0))), size))
+        picture = Image.fromarray(np.ascontiguousarray(image.transpose(1, 2, 0)))
+        yield to_channels_first(MIDDLE.apply(picture, (size, size)))
 
 
-def decode(file: bytes | Path, size: int | None = None) -> np.ndarray:
+def decode(file: bytes | Path, size: tuple[int, int] | None = None, framing: Framing = MIDDLE) -> np.ndarray:
     """Decode an image file to uint8 (3,H,W): turned upright, converted to RGB, transparency on white.
+
+    Args:
+        file: A path, or the contents of a file.
+        size: Height and width of the result; None leaves the image as it is.
+        framing: How the image is brought to that size.
 
     Raises:
         UserError: It cannot be decoded. The message gives the reason; the caller adds the name of the file.
     """
+    if size is None:
+        return to_channels_first(open_upright(file))
+    return to_channels_first(framing.apply(open_upright(file, framing.decoded_side(max(size))), size))
+
+
+def open_upright(file: bytes | Path, enough: int | None = None) -> Image.Image:
+    """Decode an image file to RGB, turned upright.
+
+    Args:
+        file: A path, or the contents of a file.
+        enough: Pixels on the shorter side that are enough: a much larger JPEG is decoded at a half, a quarter...
+
+    Raises:
+        UserError: It cannot be decoded; as for `decode`.
+    """
     try:
         with _open(file) as image:
-            if size is not None:
-                image.draft(None, (2 * size, 2 * size))  # decodes a much larger JPEG at a half, a quarter...
-            upright = to_rgb(ImageOps.exif_transpose(image))
-            return _to_channels_first(upright if size is None else fit(upright, size))
+            if enough is not None:
+                image.draft(None, (enough, enough))
+            return to_rgb(ImageOps.exif_transpose(image))
     except Exception as error:  # parsers raise anything for a damaged file
         raise UserError(_reason(error)) from error
 
@@ -130,7 +144,8 @@ def find_common_size(sizes: Sequence[tuple[int, int]]) -> tuple[int, int] | None
     return sizes[0] if len(set(sizes)) == 1 else None
 
 
-def _to_channels_first(image: Image.Image) -> np.ndarray:
+def to_channels_first(image: Image.Image) -> np.ndarray:
+    """An RGB image as uint8 (3,H,W)."""
     return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
 
 

@@ -8,6 +8,7 @@ from dign.core.errors import UserError, unknown_name
 from dign.core.progress import ProgressCallback, TerminalBar
 from dign.data.cache import cache_root
 from dign.data.dataset import DataSet, Source
+from dign.data.framing import MIDDLE, Framing
 from dign.data.names import FOLDER_PREFIX
 from dign.data.sources.cifar import CIFAR10, CIFAR100
 from dign.data.sources.digits import Digits
@@ -27,18 +28,19 @@ SOURCES: dict[str, Source] = {
 MAX_SIZE = 4096
 
 
-def find_source(name: str, *, skip_unreadable: bool = False) -> Source:
+def find_source(name: str, *, skip_unreadable: bool = False, framing: Framing = MIDDLE) -> Source:
     """Return the source of a data set.
 
     Args:
         name: One of `SOURCES`, or `folder:PATH`.
         skip_unreadable: Leave out images of a folder that cannot be read.
+        framing: How pictures of a folder are brought to one size.
 
     Raises:
         UserError: There is no such source.
     """
     if name.startswith(FOLDER_PREFIX):
-        return Folder(name.removeprefix(FOLDER_PREFIX), skip_unreadable)
+        return Folder(name.removeprefix(FOLDER_PREFIX), skip_unreadable, framing)
     if name not in SOURCES:
         if Path(name).is_dir():
             raise UserError(
@@ -55,6 +57,7 @@ def load(
     validation: float = 0.1,
     validation_seed: int = 0,
     skip_unreadable: bool = False,
+    framing: Framing = MIDDLE,
     root: Path | str | None = None,
     progress: ProgressCallback | None = None,
 ) -> DataSet:
@@ -68,6 +71,7 @@ def load(
         validation_seed: Decides which images are cut off.
         skip_unreadable: Leave out the images of a folder that cannot be read, and name them in `skipped` of the
             result; by default they are an error that lists them.
+        framing: How the pictures of a folder are brought to `size`: by default the largest square in their middle.
         root: The cache folder, by default `cache_root()`.
         progress: Called with (what, done, total). By default a bar is drawn if standard error is a terminal.
 
@@ -82,7 +86,7 @@ def load(
     (1293, 145, 359)
     """
     _check(size, validation)
-    source = find_source(name, skip_unreadable=skip_unreadable)
+    source = find_source(name, skip_unreadable=skip_unreadable, framing=framing)
     with TerminalBar(visible=local_rank() == 0) as bar:
         official = source.read(Path(root) if root else cache_root(), size, progress or bar)
     if official.validation is not None:

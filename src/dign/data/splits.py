@@ -36,7 +36,8 @@ def cut_split(split: Split, fraction: float, seed: int, purpose: str) -> tuple[S
 
 
 def select_images(split: Split, index: Tensor) -> Split:
-    return Split(split.images[index], split.labels[index])
+    pictures = split.pictures.select(index) if split.pictures else None
+    return Split(split.images[index], split.labels[index], pictures)
 
 
 def _share(count: int, fraction: float) -> int:

@@ -46,8 +46,12 @@ class Normalized(nn.Module):
 
 
 def spread(images: Tensor, most: int) -> Tensor:
-    """Up to `most` of the images, at equal distances from the first to the last: they may lie sorted by class."""
-    count = min(len(images), most)
+    """Up to `most` of the images, at equal distances from the first to the last: they may lie sorted by class.
+
+    Of images larger than 64x64 fewer, so that they have no more pixels.
+    """
+    height, width = images.shape[-2:]
+    count = min(len(images), most, max(1, most * 64 * 64 // (height * width)))
     return images[torch.arange(count) * len(images) // count] if count < len(images) else images
 
 

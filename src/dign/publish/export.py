@@ -7,7 +7,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +119,7 @@ def _metadata(run: Run) -> dict[str, str]:
     return {
         "classes": json.dumps(run.classes),
         "image_size": json.dumps(list(run.image_size)),
+        "framing": json.dumps(asdict(run.framing)),
         "input": "RGB images in [0,1], (batch,3,H,W); normalization is inside",
         "dign": __version__,
     }

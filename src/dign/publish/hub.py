@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ class HubModel(nn.Sequential, PyTorchModelHubMixin, library_name="dign"):
         data: The name of the data set that it was trained on.
         method: The key of the training method, such as "dign+augmix".
         settings: The settings of each part of the method.
+        framing: How a picture of any shape is brought to the image size, as `dign.data.framing.Framing` has it.
     """
 
     def __init__(
@@ -49,11 +51,12 @@ class HubModel(nn.Sequential, PyTorchModelHubMixin, library_name="dign"):
         data: str,
         method: str,
         settings: dict[str, dict[str, Any]],
+        framing: dict[str, Any] | None = None,
     ) -> None:
         size = (image_size[0], image_size[1])
         super().__init__(*build(model, classes=len(classes), image_size=size, mean=mean, std=std).children())
         self.classes, self.image_size, self.data = classes, size, data
-        self.method_key, self.settings = method, settings
+        self.method_key, self.settings, self.framing = method, settings, framing or {}
 
     @property
     def method(self) -> Method:
@@ -118,6 +121,7 @@ def save_hub_folder(run: Run, folder: Path | str, *, license: str | None = None,
         data=hide_folder_path(run.config.data),
         method=run.config.method,
         settings=settings_of(run.method()),
+        framing=asdict(run.framing),
     )
     model.load_state_dict(run.model().state_dict())
     partial = folder.with_name(f".{folder.name}.partial")

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from dign.core.errors import UserError
+from dign.data.framing import MIDDLE, Framing
 from dign.methods.base import Method
 from dign.methods.factory import make_method
 from dign.models import build
@@ -29,6 +30,7 @@ class Classifier(nn.Module):
         classes: The names of the C classes.
         image_size: Height and width of the images that the network was trained on.
         name: What tables call it.
+        framing: How a picture of any shape is brought to that size.
 
     Example:
         >>> import torch
@@ -48,6 +50,7 @@ class Classifier(nn.Module):
         classes: Sequence[str],
         image_size: tuple[int, int],
         name: str = "model",
+        framing: Framing = MIDDLE,
     ) -> None:
         super().__init__()
         self.model = model
@@ -55,6 +58,7 @@ class Classifier(nn.Module):
         self.classes = list(classes)
         self.image_size = image_size
         self.name = name
+        self.framing = framing
 
     def forward(self, images: Tensor) -> Tensor:
         """The logits (N,C) of images (N,3,H,W) in [0,1]."""
@@ -104,7 +108,8 @@ def load_model(where: str | Path) -> Classifier:
             "(with config.json, from `dign hub save`)."
         )
     run = load_run(folder)
-    return Classifier(run.model(), run.method(), run.classes, run.image_size, run.path.resolve().name).eval()
+    name = run.path.resolve().name
+    return Classifier(run.model(), run.method(), run.classes, run.image_size, name, run.framing).eval()
 
 
 def _load_hub_folder(folder: Path) -> Classifier:
@@ -119,4 +124,5 @@ def _load_hub_folder(folder: Path) -> Classifier:
     )
     load_weights(folder / WEIGHTS, model)
     method = make_method(config["method"], config["settings"])
-    return Classifier(model, method, config["classes"], (height, width), folder.resolve().name).eval()
+    framing = Framing(**config["framing"])
+    return Classifier(model, method, config["classes"], (height, width), folder.resolve().name, framing).eval()

@@ -16,6 +16,7 @@ from dign.core.catalog import METHODS
 from dign.core.checks import check_value, coerce
 from dign.core.errors import UserError, unknown_name
 from dign.core.files import check_depth, is_encodable, read_limited
+from dign.data.names import FOLDER_PREFIX
 from dign.runs.hub_config import HUB_PREFIX, hub_folder, is_hub_folder, read_hub_config
 
 
@@ -68,6 +69,22 @@ class RunConfig:
     validation_seed: int = setting(0, "Data", "seed of that split: the same for runs to be compared", least=0)
 
     skip_unreadable: bool = setting(False, "Data", "leave out images of a folder that cannot be read")
+
+    fit: str = setting(
+        "crop",
+        "Photographs",
+        "how a picture becomes a square: cut out of it, padded with gray to one, or squashed",
+        choices=("crop", "pad", "squash"),
+    )
+    scale: float = setting(
+        0.0, "Photographs", "train on random resized crops of at least this share of a picture (0: none)", least=0
+    )
+    ratio: float = setting(1.3333, "Photographs", "largest ratio of the sides of those crops", least=1)
+    crop_fraction: float = setting(
+        1.0, "Photographs", "evaluate on the middle: this share of the shorter side (1: the largest square)", least=0.1
+    )
+    interpolation: str = setting("bicubic", "Photographs", "how pictures are resized", choices=("bicubic", "bilinear"))
+    workers: int = setting(-1, "Photographs", "processes that decode pictures (-1: as the cores allow)", least=-1)
 
     epochs: int = setting(150, "Optimization", "passes over the training images", least=1)
     batch_size: int = setting(512, "Optimization", "images per step; a last partial batch is dropped", least=1)
@@ -140,6 +157,15 @@ class RunConfig:
                 raise UserError(f"{spec.name} must be below 2^63, not {value}.")
             if isinstance(value, str) and not is_encodable(value):
                 raise UserError(f"{spec.name} {value!a} is not valid UTF-8: rename that file or folder.")
+        if self.crop_fraction > 1 or self.scale > 1 or self.ratio > 100:
+            raise UserError("crop_fraction and scale must be at most 1, ratio at most 100.")
+        if self.scale and not self.size:
+            raise UserError("scale needs a size that the crops are resized to: set size, for example 160.")
+        if self.scale and not self.data.startswith(FOLDER_PREFIX):
+            raise UserError(
+                f"scale cuts random crops out of photographs in files, and {self.data} has none: set scale to 0, and "
+                "crop to the pixels of padding that crops are cut out of."
+            )
         if (self.freeze or self.freeze_norms) and not self.init:
             name = "freeze" if self.freeze else "freeze_norms"
             raise UserError(f"{name} needs weights to keep: set init as well.")
@@ -154,7 +180,8 @@ class RunConfig:
 
         Args:
             values: Fields of `RunConfig`, and optionally `preset`, whose values apply where `values` has none.
-                Without one the preset is "digits" for the digits and "paper" for everything else.
+                Without one the preset is "digits" for the digits, "photos" for a folder of images with a `size` of 96
+                pixels or more, and "paper" for everything else.
 
         Returns:
             The checked configuration.
@@ -167,7 +194,7 @@ class RunConfig:
             'tinynet'
         """
         values = dict(values)
-        preset = values.pop("preset", "digits" if values.get("data") == "digits" else "paper")
+        preset = values.pop("preset", _choose_preset(values))
         if not isinstance(preset, str) or preset not in PRESETS:
             raise unknown_name("preset", preset, PRESETS)
         known = [spec.name for spec in fields(cls)]
@@ -199,8 +226,23 @@ class RunConfig:
 FINE_TUNING_RATE = 0.1
 """The share of a preset's learning rate that is the default with `init`: trained weights want smaller steps."""
 
+PHOTOGRAPH_SIZE = 96
+"""Pixels from which on the images of a folder are taken for photographs."""
+
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {},
+    "photos": {
+        "epochs": 20,
+        "batch_size": 32,
+        "lr": 0.05,
+        "schedule": "one-cycle",
+        "scale": 0.25,
+        "crop_fraction": 0.875,
+        "crop": 0,
+        "jitter": 0.25,
+        "rotation": 0.0,
+        "validate_every": 1,
+    },
     "laptop": {
         "model": "fastnet",
         "epochs": 10,
@@ -241,7 +283,17 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rotation": 5.0,
     },
 }
-"""Named starting points: the published recipe, two for a CPU (few images, many images), one for the digits."""
+"""Named starting points: the published recipe, one for photographs, two for a CPU (few images, many images), and one
+for the digits."""
+
+
+def _choose_preset(values: Mapping[str, Any]) -> str:
+    """The preset where none is named."""
+    data, size = values.get("data"), values.get("size", 0)
+    if data == "digits":
+        return "digits"
+    is_folder = isinstance(data, str) and data.startswith(FOLDER_PREFIX)
+    return "photos" if is_folder and isinstance(size, int) and size >= PHOTOGRAPH_SIZE else "paper"
 
 
 def split_methods(names: str) -> list[str]:

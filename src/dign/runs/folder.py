@@ -20,6 +20,7 @@ from dign.core.files import MAX_JSON_SIZE, parse_json, read_json, read_limited, 
 from dign.core.locks import lock_folder
 from dign.core.provenance import git_commit, now, versions
 from dign.data.dataset import DataSet, Split
+from dign.data.framing import Framing
 from dign.data.names import FOLDER_PREFIX
 from dign.data.sources.folder import has_own_test_split
 from dign.methods.base import Method
@@ -73,6 +74,11 @@ class Run:
     @property
     def classes(self) -> list[str]:
         return list(self.info["classes"])
+
+    @property
+    def framing(self) -> Framing:
+        """How a picture of any shape is brought to the size of the run's images."""
+        return make_framing(self.config)
 
     @property
     def image_size(self) -> tuple[int, int]:
@@ -176,7 +182,7 @@ def load_run(path: Path | str) -> Run:
         raise UserError(f"There is no run folder {path}: expected a folder that `dign train` made.")
     if not (path / "config.toml").is_file():
         raise UserError(f"{path} is not a run folder: it has no config.toml. `dign train` makes one.")
-    config = RunConfig.from_mapping(read_toml(path / "config.toml"))
+    config = RunConfig.from_mapping({"preset": "paper", **read_toml(path / "config.toml")})
     try:
         info = _check_info(read_json(path / "run.json"))
     except (OSError, ValueError) as error:
@@ -310,4 +316,10 @@ def load_run_data(config: RunConfig) -> DataSet:
         validation=config.validation,
         validation_seed=config.validation_seed,
         skip_unreadable=config.skip_unreadable,
+        framing=make_framing(config),
     )
+
+
+def make_framing(config: RunConfig) -> Framing:
+    """How the pictures of a configuration are brought to the size of its images."""
+    return Framing(config.fit, config.crop_fraction, config.interpolation)

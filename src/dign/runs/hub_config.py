@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def is_hub_folder(folder: Path) -> bool:
 
 
 def read_hub_config(folder: Path) -> dict[str, Any]:
-    """What `dign hub save` wrote: model, classes, image_size, mean, std, data, method and its settings."""
+    """What `dign hub save` wrote: model, classes, image_size, mean, std, data, method and its settings, and framing."""
     try:
         config = read_json(folder / CONFIG)
     except (OSError, ValueError) as error:
@@ -35,7 +36,13 @@ def read_hub_config(folder: Path) -> dict[str, Any]:
             f"{folder / CONFIG} was not written by dign: it lacks model, classes, image_size, mean, std, data, method "
             "or settings, or one of them is not what it should be."
         )
-    return {key: config[key] for key in _KINDS}
+    from dign.data.framing import Framing
+
+    try:
+        framing = asdict(Framing(**config.get("framing", {})))
+    except (UserError, TypeError) as error:
+        raise UserError(f"{folder / CONFIG} has a framing that dign does not know: {error}") from error
+    return {**{key: config[key] for key in _KINDS}, "framing": framing}
 
 
 _KINDS = {

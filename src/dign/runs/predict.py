@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
 from torch import Tensor
 
 from dign.augment.noise import add_gaussian_noise
@@ -19,6 +18,7 @@ from dign.core.freezing import freeze_temporarily
 from dign.core.pixels import to_float
 from dign.core.seeds import make_generator
 from dign.data.decoding import decode, map_in_parallel, replace_unprintable
+from dign.data.framing import MIDDLE, Framing
 from dign.data.sources.folder import find_pictures
 from dign.parallel.devices import pick_device
 from dign.runs.classifier import Classifier, load_model
@@ -125,30 +125,18 @@ def find_images(places: Iterable[str | Path]) -> list[Path]:
     return found
 
 
-def read_images(files: Sequence[Path], image_size: tuple[int, int]) -> Tensor:
-    """Read image files as uint8 (N,3,H,W), decoded as training images are: upright, RGB, center-cropped, resized."""
+def read_images(files: Sequence[Path], image_size: tuple[int, int], framing: Framing = MIDDLE) -> Tensor:
+    """Read image files as uint8 (N,3,H,W), decoded as the images that a model is evaluated on: upright, RGB, framed."""
 
     def read(file: Path) -> np.ndarray:
         try:
             if not file.is_file():
                 raise UserError("the file does not exist")
-            return _decode(file, image_size)
+            return decode(file, image_size, framing)
         except UserError as error:
             raise UserError(f"The image {replace_unprintable(file)} cannot be read: {error}.") from error
 
     return torch.from_numpy(np.stack(list(map_in_parallel(read, files))))
-
-
-def _decode(file: Path, image_size: tuple[int, int]) -> np.ndarray:
-    height, width = image_size
-    if height == width:
-        return decode(file, height)
-    pixels = decode(file)
-    if pixels.shape[1:] == image_size:
-        return pixels
-    image = Image.fromarray(np.ascontiguousarray(pixels.transpose(1, 2, 0)))
-    fitted = ImageOps.fit(image, (width, height), method=Image.Resampling.BICUBIC)
-    return np.ascontiguousarray(np.asarray(fitted).transpose(2, 0, 1))
 
 
 def predict_files(
@@ -162,7 +150,7 @@ def predict_files(
     device: str = "auto",
 ) -> Iterator[Prediction]:
     """Predict each file in turn, with the options of `predict`; all files are read before the first prediction."""
-    images = read_images(files, classifier.image_size)
+    images = read_images(files, classifier.image_size, classifier.framing)
     yield from _predict_images(
         classifier,
         images,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -19,6 +19,8 @@ from dign.core.files import read_json, write_json
 from dign.core.pixels import to_float
 from dign.core.provenance import now
 from dign.core.seeds import derive_seed, make_generator, preserve_global_generators, seed_global_generators
+from dign.data.crop_batches import CropBatches, count_workers
+from dign.data.crops import RandomCrop
 from dign.data.dataset import DataSet
 from dign.methods.base import Method
 from dign.models import whiten
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
 
 WRITTEN = ("checkpoint.safetensors", "best.safetensors", "best.json", "model.safetensors", "run.json", "metrics.jsonl")
 """The files of a run that training writes."""
+MOST_WAITING = 0.05
+"""Share of the time that steps may wait for pictures before the user is told."""
 LOG_EVERY = 20
 """Steps between records. The loss is read only then, so that the GPU never waits for the host in between."""
 
@@ -208,7 +212,9 @@ class _Training:
         forward: Any = torch.compile(self.model, dynamic=False) if config.compile else self.model
         self.wrapped, self.optimizer = self.fabric.setup(forward, optimizer)
         self.statistics = RunningStatistics(self.model, self.team)
-        self.images = self.data.train.images.to(self.device)
+        self.crops: CropBatches | None = None
+        if not config.scale:  # random crops are decoded step by step, and read the files themselves
+            self.images = self.data.train.images.to(self.device)
         self.labels = self.data.train.labels.to(self.device)
 
     def _initial_model(self, start: StartingWeights | None) -> nn.Module:
@@ -235,6 +241,7 @@ class _Training:
     def fit(self, *, quiet: bool, translate: Translate = str) -> Run:
         with self.team.all_or_none():
             first = self._restore()
+            self.crops = self._make_crops(first)
             logger = self._make_logger(first, quiet, translate)
         saved = self.clock = time.monotonic()
         self._train_mode()
@@ -257,12 +264,42 @@ class _Training:
                     saved = time.monotonic()
                 if stopping and done < self.total:
                     raise Interrupted(f"Stopped after step {done} of {self.total}.")
-            for note in self._warn_of_chance_level():
+            for note in (*self._warn_of_chance_level(), *self._warn_of_waiting()):
                 logger.log_message(note)
         with self.team.all_or_none():
             if self.team.is_rank_zero:
                 self._finish()
         return load_run(self.run.path)
+
+    def _make_crops(self, first: int) -> CropBatches | None:
+        """The random crops of the steps from `first` on, if the run is trained on such crops."""
+        config, pictures = self.config, self.data.train.pictures
+        if not config.scale:
+            return None
+        assert pictures is not None  # a configuration with random crops names a folder
+        crop = RandomCrop(config.size, config.scale, config.ratio, self.run.framing)
+        workers = count_workers(config.workers, config.devices)
+        pin, seed = self.device.type == "cuda", derive_seed(config.seed, "crops")
+        return CropBatches(pictures, crop, self._plan(first), seed=seed, workers=workers, pin=pin)
+
+    def _plan(self, first: int) -> Iterator[tuple[int, Tensor]]:
+        """For each step from `first` on its epoch and the numbers of its images; workers ask for it ahead of time."""
+        order, ordered = torch.empty(0), -1
+        for step in range(first, self.total):
+            epoch, position = divmod(step, self.steps_per_epoch)
+            if epoch != ordered:
+                order, ordered = self._draw_order(epoch), epoch
+            yield epoch, self.team.local_slice(order[position * self.batch_size : (position + 1) * self.batch_size])
+
+    def _warn_of_waiting(self) -> list[str]:
+        """A note if the steps waited for pictures for more than a twentieth of the time."""
+        waited, seconds = self.crops.waited if self.crops else 0.0, time.monotonic() - self.clock
+        if waited <= MOST_WAITING * seconds or waited < 1:
+            return []
+        return [
+            f"The steps waited for pictures {100 * waited / seconds:.0f} % of the time: more `workers` than "
+            f"{count_workers(self.config.workers, self.config.devices)} may decode them faster, and smaller files do."
+        ]
 
     def _describe_move(self) -> list[str]:
         """What differs from the device that the run was started on, if it is resumed elsewhere."""
@@ -331,7 +368,8 @@ class _Training:
         epoch, position = divmod(step, self.steps_per_epoch)
         order = self._order(epoch)[position * self.batch_size : (position + 1) * self.batch_size]
         order = self.team.local_slice(order)
-        x = to_float(self.images[order], channels_last=self.config.channels_last)
+        pixels = next(self.crops).to(self.device, non_blocking=True) if self.crops else self.images[order]
+        x = to_float(pixels, channels_last=self.config.channels_last)
         mirrored = self._mirrored[order] if self.config.alternate else None
         draws = self.team.generator(self.config.seed, "transforms", step, self.device)
         x = self.transforms(x, draws, mirrored=mirrored)
@@ -342,12 +380,14 @@ class _Training:
     def _order(self, epoch: int) -> Tensor:
         """The order of the training images in an epoch, drawn once per epoch."""
         if getattr(self, "_ordered_epoch", None) != epoch:
-            generator = make_generator(self.config.seed, "order", epoch)
-            self._ordered = torch.randperm(len(self.labels), generator=generator).to(self.device)
+            self._ordered = self._draw_order(epoch).to(self.device)
             if self.config.alternate:
                 self._mirrored = alternating_flips(len(self.labels), epoch, self.config.seed).to(self.device)
             self._ordered_epoch = epoch
         return self._ordered
+
+    def _draw_order(self, epoch: int) -> Tensor:
+        return torch.randperm(len(self.labels), generator=make_generator(self.config.seed, "order", epoch))
 
     def _log_steps(self, logger: TrainingLogger, done: int, epoch: int) -> None:
         with self.team.all_or_none():
@@ -437,7 +477,9 @@ class _Training:
         best = self.run.path / "best.safetensors"
         if self.config.keep == "best" and best.exists():
             load_weights(best, self.model)
-        write_json(self.run.path / "run.json", {**self.run.info, "finished": now(), "seconds": self._seconds()})
+        waited = {"seconds_waited": round(self.crops.waited, 2)} if self.crops else {}
+        info = {**self.run.info, "finished": now(), "seconds": self._seconds(), **waited}
+        write_json(self.run.path / "run.json", info)
         save_weights(self.run.weights, self.model)
         _remove_leftovers(self.run)
 

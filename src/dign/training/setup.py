@@ -100,7 +100,8 @@ def create_folder(config: RunConfig, out: Path | str, data: DataSet, start: Star
 def make_transforms(config: RunConfig) -> TrainTransforms:
     """The transforms of a run; its `jitter` applies to brightness, contrast and saturation."""
     jitter = dict.fromkeys(("brightness", "contrast", "saturation"), config.jitter)
-    return TrainTransforms(crop=config.crop, flip=config.flip, rotation=config.rotation, **jitter)
+    crop = 0 if config.scale else config.crop  # random crops are cut when pictures are decoded
+    return TrainTransforms(crop=crop, flip=config.flip, rotation=config.rotation, **jitter)
 
 
 def _make_notes(config: RunConfig, data: DataSet, start: StartingWeights | None, device: torch.device) -> list[str]:

@@ -217,7 +217,7 @@ def test_a_large_photograph_is_cropped_to_its_middle_and_antialiased(tmp_path):
     wide[:, :, 0] = 255
     wide[:, 128:384] = board[:, :, None]
     Image.fromarray(wide).save(tmp_path / "wide.png")
-    small = decode(tmp_path / "wide.png", size=16)[:, :, 1:-1].astype(int)
+    small = decode(tmp_path / "wide.png", size=(16, 16))[:, :, 1:-1].astype(int)
     assert small.min() > 118
     assert small.max() < 138
 

@@ -20,7 +20,9 @@ from dign.data.cache import Store, create_store, explain_disk_errors, open_built
 from dign.data.cached_source import remove_other_stores
 from dign.data.dataset import Check, OfficialSplits
 from dign.data.decoding import find_common_size, read_upright_size, replace_unprintable
+from dign.data.framing import MIDDLE, Framing
 from dign.data.names import FOLDER_PREFIX
+from dign.data.pictures import Pictures
 from dign.data.splits import split_stratified
 
 EXTENSIONS = tuple(
@@ -49,28 +51,58 @@ class Folder:
     """Images in `path`: train/ with test/ or val/ (with both, val/ is the validation split), each with one folder per
     class; or folders of classes alone, of which a fixed fifth of every class is the test split.
 
-    With `skip_unreadable`, images that cannot be read are treated as though they were not there.
+    With `skip_unreadable`, images that cannot be read are treated as though they were not there. `framing` says how
+    pictures are brought to one size.
     """
 
     path: str
     skip_unreadable: bool = False
+    framing: Framing = MIDDLE
 
     def read(self, root: Path, size: int | None, report: ProgressCallback) -> OfficialSplits:
         folder = self._folder()
         layout = scan_folder(folder)
-        prefix = f"{self._prefix(folder)}-{f'{size}px' if size else 'native'}"
+        prefix = f"{self._prefix(folder)}-{f'{self.framing.key}{size}px' if size else 'native'}"
         target = root / f"{prefix}-{fingerprint(folder, layout)}"
         store = open_store(target)
         if store is None:
             with explain_disk_errors(root), wait_for_lock(root / prefix, report):
                 if open_store(target) is None:
-                    _build(folder, layout, size, target, report, self.skip_unreadable)
+                    self._build(folder, layout, size, target, report)
                     remove_other_stores(target, f"{prefix}-")
             store = open_built_store(target)
         skipped = _read_skipped(store)
         if skipped and not self.skip_unreadable:
             raise _make_unreadable(folder, skipped)
-        return replace(store.read_splits(), skipped=tuple(skipped))
+        if skipped:
+            layout = scan_folder(folder, without=_find_paths(folder, layout, skipped))
+        return replace(_attach_pictures(store.read_splits(), layout), skipped=tuple(skipped))
+
+    def _build(self, folder: Path, layout: Layout, size: int | None, target: Path, report: ProgressCallback) -> None:
+        try:
+            self._write(folder, layout, size, target, report, {})
+        except UnreadableImages as error:
+            skipped = {os.path.relpath(name, folder): reason for name, reason in error.reasons.items()}
+            skipped |= {name: "convert it to JPEG" for name in skipped if _is_foreign(name)}
+            if not self.skip_unreadable:
+                raise _make_unreadable(folder, skipped) from error
+            # the split is cut again, as it will be once these files are removed
+            self._write(folder, scan_folder(folder, without=error.reasons), size, target, report, skipped)
+
+    def _write(
+        self,
+        folder: Path,
+        layout: Layout,
+        size: int | None,
+        target: Path,
+        report: ProgressCallback,
+        skipped: Mapping[str, str],
+    ) -> None:
+        image_size = (size, size) if size else _find_one_size(folder, layout, report)
+        shown = {replace_unprintable(name): reason for name, reason in skipped.items()}
+        classes, origin = map(replace_unprintable, layout.classes), replace_unprintable(folder)
+        with create_store(target, name=f"folder:{folder}", classes=classes, origin=origin, skipped=shown) as writer:
+            write_pictures(writer, layout.splits, image_size, self.framing if size else None, report)
 
     def fetch(self, root: Path, report: ProgressCallback, origin: Path | None = None) -> str:
         if origin is not None:
@@ -227,35 +259,6 @@ def _cut_test(pictures: list[Picture]) -> dict[str, list[Picture]]:
     return {"train": [pictures[index] for index in kept], "test": [pictures[index] for index in cut]}
 
 
-def _build(
-    folder: Path, layout: Layout, size: int | None, target: Path, report: ProgressCallback, skip_unreadable: bool
-) -> None:
-    try:
-        _write(folder, layout, size, target, report, {})
-    except UnreadableImages as error:
-        skipped = {os.path.relpath(name, folder): reason for name, reason in error.reasons.items()}
-        skipped |= {name: "convert it to JPEG" for name in skipped if _is_foreign(name)}
-        if not skip_unreadable:
-            raise _make_unreadable(folder, skipped) from error
-        # the split is cut again, as it will be once these files are removed
-        _write(folder, scan_folder(folder, without=error.reasons), size, target, report, skipped)
-
-
-def _write(
-    folder: Path,
-    layout: Layout,
-    size: int | None,
-    target: Path,
-    report: ProgressCallback,
-    skipped: Mapping[str, str],
-) -> None:
-    image_size = (size, size) if size else _find_one_size(folder, layout, report)
-    shown = {replace_unprintable(name): reason for name, reason in skipped.items()}
-    classes, origin = map(replace_unprintable, layout.classes), replace_unprintable(folder)
-    with create_store(target, name=f"folder:{folder}", classes=classes, origin=origin, skipped=shown) as writer:
-        write_pictures(writer, layout.splits, image_size, size, report)
-
-
 def _make_unreadable(folder: Path, skipped: Mapping[str, str]) -> UnreadableImages:
     whole = {str(folder / name): reason for name, reason in skipped.items()}
     return UnreadableImages(whole, advice=f", or set `{SKIP}` to leave {'it' if len(whole) == 1 else 'them'} out")
@@ -267,6 +270,19 @@ def _read_skipped(store: Store) -> dict[str, str]:
     if not isinstance(skipped, dict) or not all(isinstance(reason, str) for reason in skipped.values()):
         raise store.make_damage_error(store.path / "info.json")
     return skipped
+
+
+def _find_paths(folder: Path, layout: Layout, shown: Collection[str]) -> set[str]:
+    """The paths of files that are listed as they are displayed."""
+    pictures = (picture for split in layout.splits.values() for picture in split)
+    return {each.name for each in pictures if replace_unprintable(os.path.relpath(each.name, folder)) in shown}
+
+
+def _attach_pictures(official: OfficialSplits, layout: Layout) -> OfficialSplits:
+    """The splits with the files that their images were made from."""
+    found = {name: Pictures.from_paths(picture.name for picture in split) for name, split in layout.splits.items()}
+    splits = {name: replace(getattr(official, name), pictures=pictures) for name, pictures in found.items()}
+    return replace(official, **splits)
 
 
 def _find_one_size(folder: Path, layout: Layout, report: ProgressCallback) -> tuple[int, int]:
