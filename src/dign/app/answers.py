@@ -139,8 +139,8 @@ def look(
 ) -> list[View]:
     """What each model predicts for an image file under a corruption.
 
-    The image is brought to the model's size as the model's run did it, and then corrupted, as in `dign evaluate`; models
-    of one image size and framing see the same pixels. An image of exactly the model's size is left as it is.
+    The image is brought to the model's size as its run did it, and then corrupted, as in `dign evaluate`; models of one
+    image size and framing see the same pixels. An image of exactly the model's size is left as it is.
 
     Args:
         players: The models.
