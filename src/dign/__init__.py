@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
     from dign.corruptions.engine import corrupt
     from dign.data.loading import load as load_data
     from dign.data.sources.arrays import from_arrays
+    from dign.evaluation.attack import Attack, AttackResult, robust_accuracy
     from dign.evaluation.conditions import Conditions
     from dign.evaluation.evaluate import evaluate
     from dign.evaluation.results import Results
@@ -66,6 +67,8 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
 _PUBLIC = {
     "AT": "dign.methods.at",
     "Accuracy": "dign.metrics.accuracy",
+    "Attack": "dign.evaluation.attack",
+    "AttackResult": "dign.evaluation.attack",
     "AugMax": "dign.methods.augmax",
     "AugMix": "dign.methods.augmix",
     "Calibration": "dign.metrics.calibration",
@@ -105,19 +108,21 @@ _PUBLIC = {
     "plot": "dign.report.plot:",
     "predict": "dign.runs.predict",
     "resume": "dign.training.loop",
+    "robust_accuracy": "dign.evaluation.attack",
     "smoothed": "dign.certification.smoothing",
     "train": "dign.training.loop",
 }
 """Public name to the module that defines it; `module:name` where its name there is another, `module:` for a module."""
 
 __all__ = [
-    "AT", "Accuracy", "AugMax", "AugMix", "Calibration", "Certificates", "Classifier", "Conditions", "Confusion",
-    "Consistency", "DeepAugment", "DiGN", "DiGNWithoutCR", "Method", "Normalized", "RSE", "Results", "RunConfig",
-    "Smoothed", "Standard", "TRADES", "Temperature", "UserError", "accuracy", "apply_temperature", "calibration",
-    "certify", "confusion", "corrupt", "evaluate", "fit_temperature", "from_arrays", "load_data", "load_model",
-    "make_method", "make_report", "mean_corruption_accuracy", "noise_corruption_accuracy", "plot", "predict",
-    "resume", "smoothed", "train", "augment", "certification", "corruptions", "data", "evaluation", "landscape",
-    "methods", "metrics", "models", "publish", "report", "runs", "training", "__version__",
+    "AT", "Accuracy", "Attack", "AttackResult", "AugMax", "AugMix", "Calibration", "Certificates", "Classifier",
+    "Conditions", "Confusion", "Consistency", "DeepAugment", "DiGN", "DiGNWithoutCR", "Method", "Normalized", "RSE",
+    "Results", "RunConfig", "Smoothed", "Standard", "TRADES", "Temperature", "UserError", "accuracy",
+    "apply_temperature", "calibration", "certify", "confusion", "corrupt", "evaluate", "fit_temperature",
+    "from_arrays", "load_data", "load_model", "make_method", "make_report", "mean_corruption_accuracy",
+    "noise_corruption_accuracy", "plot", "predict", "resume", "robust_accuracy", "smoothed", "train", "augment",
+    "certification", "corruptions", "data", "evaluation", "landscape", "methods", "metrics", "models", "publish",
+    "report", "runs", "training", "__version__",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # else a type checker would accept any misspelled name

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from dign.certification.record import Plan, Row, certify_run, spread_indices, summarize
+from dign.certification.record import Plan, Row, certify_run, summarize
+from dign.core.sampling import spread_indices
 from dign.runs.config import RunConfig
 from dign.training.loop import train
 
@@ -46,8 +47,3 @@ def test_the_summary_by_hand():
     assert summary["certified_accuracy"] == {"0": pytest.approx(100 / 3), "0.25": pytest.approx(100 / 3), "0.75": 0.0}
     assert summary["average_certified_radius"] == pytest.approx(0.5 / 3)
     assert summary["abstained"] == pytest.approx(100 / 3) and summary["mean_draws"] == 200
-
-
-def test_published_images_are_every_twentieth():
-    assert spread_indices(10_000, 500) == list(range(0, 10_000, 20))
-    assert spread_indices(5, 10) == [0, 1, 2, 3, 4]

@@ -16,6 +16,7 @@ from dign.certification.smoothing import certify
 from dign.core.errors import UserError
 from dign.core.files import parse_json, read_limited, write_json, write_text
 from dign.core.provenance import git_commit, now, versions
+from dign.core.sampling import spread_indices
 from dign.core.seeds import make_generator
 from dign.data.dataset import Split
 from dign.data.names import hide_folder_path
@@ -118,16 +119,6 @@ def certify_run(
         if team.is_rank_zero:
             write_json(record.with_suffix(".json"), result)
     return result
-
-
-def spread_indices(total: int, wanted: int) -> list[int]:
-    """`wanted` of `total` images at equal distances, as published logs have them: every 20th of 10 000 for 500.
-
-    >>> spread_indices(10, 3)
-    [0, 3, 6]
-    """
-    step = max(1, total // wanted)
-    return list(range(0, total, step))[:wanted]
 
 
 def summarize(rows: Sequence[Row], radii: Sequence[float]) -> dict[str, Any]:

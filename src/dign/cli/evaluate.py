@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -11,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dign.cli import attack
 from dign.cli.options import set_option
 from dign.corruptions.settings import PROFILES
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from dign.data.dataset import DataSet
     from dign.evaluation.results import Results
+    from dign.evaluation.subjects import Subject
     from dign.parallel.team import Team
 
 Follower = Callable[[int, int], None]
@@ -49,6 +53,8 @@ Follower = Callable[[int, int], None]
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, ...")
 @click.option("--devices", type=click.IntRange(min=1), default=1, help="processes on this machine that share the work")
 @click.option("--nodes", type=click.IntRange(min=1), default=1, help="machines that share the work, --devices on each")
+@attack.add_options
+@click.option("--json", "as_json", is_flag=True, help="print the summary as JSON")
 @click.option("--quiet", "-q", is_flag=True, help="no progress bar, no summary")
 @click.option(
     "--model", metavar="MODULE:FUNCTION", help="instead of RUNS: your own code that makes a module, or hub:DIR"
@@ -78,6 +84,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
       dign evaluate runs/a --set c-bar
       dign evaluate runs/photos --data folder:new-photos
       dign evaluate runs/a --devices 4
+      dign evaluate runs/a --attack apgd --eps 8/255
       dign evaluate --model hub:models/photos --data folder:photos --size 64
       dign evaluate --model my_module:make_model --weights my.safetensors --data cifar10 --out mine/results.json
     """
@@ -85,6 +92,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
 
     from dign.core.errors import UserError
 
+    plan = attack.make_attack(options)
     for option in ("weights", "size", "label", "out"):
         if options[option] is not None and not options["model"]:
             raise UserError(f"--{option} belongs to --model MODULE:FUNCTION, and a run knows its own: leave it out.")
@@ -100,10 +108,21 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     reuse_memory()
     team = join_processes(options["device"], options["devices"], options["nodes"])
     console = Console(stderr=True, quiet=bool(options["quiet"]) or not team.is_rank_zero)
-    evaluate = _evaluate_model if options["model"] else _evaluate_runs
-    with team.report_dead_peer("evaluate again"):
-        for name, results in evaluate(runs, options, console, team):
-            console.print(summary_line(name, results), highlight=False, markup=False, soft_wrap=True)
+    summaries: list[dict[str, Any]] = []
+    if plan:
+        with team.report_dead_peer("attack again"):
+            for name, result in attack.attack_all(runs, plan, options, console, team):
+                console.print(attack.summary_line(name, result), highlight=False, markup=False, soft_wrap=True)
+                summaries.append({"name": name, **result.to_json()})
+    else:
+        evaluate = _evaluate_model if options["model"] else _evaluate_runs
+        with team.report_dead_peer("evaluate again"):
+            for name, results in evaluate(runs, options, console, team):
+                console.print(summary_line(name, results), highlight=False, markup=False, soft_wrap=True)
+                scaled = results.temperature.to_json() if results.temperature else None
+                summaries.append({"name": name, **results.summary.to_json(), "temperature": scaled})
+    if options["as_json"] and team.is_rank_zero:
+        click.echo(json.dumps(summaries, indent=1))
 
 
 def _evaluate_runs(
@@ -123,7 +142,7 @@ def _evaluate_runs(
     for run in opened:
         name = run.path.resolve().name
         sentences: list[str] = []
-        with _progress(console, f"evaluate {name}") as follow:
+        with show_progress(console, f"evaluate {name}") as follow:
             folder = options["benchmark"]
             with team.all_or_none():
                 conditions = on_the_fly
@@ -151,14 +170,32 @@ def _refuse_files(runs: tuple[str, ...]) -> None:
 def _evaluate_model(
     runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team
 ) -> Iterator[tuple[str, Results]]:
-    from dign.core.errors import UserError
     from dign.core.files import write_json
-    from dign.data import load
     from dign.evaluation.conditions import benchmark_for
     from dign.evaluation.examples import EXAMPLES_FILE
+    from dign.evaluation.subjects import evaluate_subject
+
+    conditions = _conditions(options)
+    subject, data, out = open_model(options, console, team)
+    with team.all_or_none():
+        if options["benchmark"]:
+            wanted = conditions.severities if options["severity"] else None
+            conditions = benchmark_for(data, options["benchmark"], (*options["sets"], *options["only"]), wanted)
+    with show_progress(console, f"evaluate {subject.about.name}") as follow:
+        results, examples = evaluate_subject(subject, data, conditions, team=team, progress=follow, **_common(options))
+    with team.all_or_none():
+        if team.is_rank_zero:
+            write_json(out.with_name(EXAMPLES_FILE), examples)
+            results.save(out)
+    yield subject.about.name, results
+
+
+def open_model(options: dict[str, Any], console: Console, team: Team) -> tuple[Subject, DataSet, Path]:
+    """The model of --model, the data of --data, and the file for the results."""
+    from dign.core.errors import UserError
+    from dign.data import load
     from dign.evaluation.foreign_model import foreign_subject
     from dign.evaluation.results import RESULTS_FILE
-    from dign.evaluation.subjects import evaluate_subject
     from dign.runs.hub_config import HUB_PREFIX
 
     if options["data"] is None:
@@ -167,23 +204,13 @@ def _evaluate_model(
         raise UserError(f"{options['model']} has weights of its own: leave out --weights.")
     out = Path(options["out"] or RESULTS_FILE)
     out = out if out.suffix == ".json" else out / RESULTS_FILE
-    conditions = _conditions(options)
     sys.path.insert(0, os.getcwd())  # for all that the user's module imports, also later
     with team.all_or_none():
         data = load(options["data"], size=options["size"], skip_unreadable=options["skip_unreadable"])
         subject = foreign_subject(options["model"], options["weights"], data, options["label"])
-        if options["benchmark"]:
-            wanted = conditions.severities if options["severity"] else None
-            conditions = benchmark_for(data, options["benchmark"], (*options["sets"], *options["only"]), wanted)
     if data.skipped:
         console.print(f"{len(data.skipped)} images are left out, since they cannot be read.", soft_wrap=True)
-    with _progress(console, f"evaluate {subject.about.name}") as follow:
-        results, examples = evaluate_subject(subject, data, conditions, team=team, progress=follow, **_common(options))
-    with team.all_or_none():
-        if team.is_rank_zero:
-            write_json(out.with_name(EXAMPLES_FILE), examples)
-            results.save(out)
-    yield subject.about.name, results
+    return subject, data, out
 
 
 def _conditions(options: dict[str, Any]) -> Any:
@@ -202,7 +229,8 @@ def _common(options: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _progress(console: Console, title: str) -> Iterator[Follower]:
+def show_progress(console: Console, title: str) -> Iterator[Follower]:
+    """A progress bar in a terminal; the follower is told what is done, and of how much."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("[bold]{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))

@@ -30,7 +30,7 @@ def pgd(
     radius: float = 8 / 255,
     steps: int = 7,
     step_size: float | None = None,
-    start: str = "zero",
+    start: str | Tensor = "zero",
     clip: bool = True,
     generator: torch.Generator | None = None,
 ) -> Tensor:
@@ -49,7 +49,7 @@ def pgd(
         steps: The number of steps.
         step_size: The length of a step; 2.5 * radius / steps by default.
         start: The first d: "zero"; "uniform" in the ball; or "gaussian", 1e-3 * N(0,I), for objectives whose gradient
-            vanishes at zero.
+            vanishes at zero. Or d itself, a tensor of the shape of `x`.
         clip: Keep x + d in [0,1].
         generator: The source of the random start.
 
@@ -65,14 +65,14 @@ def pgd(
     >>> bool((attacked - x).abs().max() <= 0.1 + 1e-6)
     True
     """
-    PGDSettings(norm=norm, radius=radius, steps=steps, step_size=step_size, start=start, clip=clip)  # checks them
+    PGDSettings(norm=norm, radius=radius, steps=steps, step_size=step_size, clip=clip)  # checks them
     step_size = 2.5 * radius / steps if step_size is None else step_size
-    delta = _project(_start(x, norm, radius, start, generator), x, norm, radius, clip)
+    delta = project(start_in_ball(x, norm, radius, start, generator), x, norm, radius, clip)
     with freeze_temporarily(model), torch.enable_grad():
         for _ in range(steps):
             delta.requires_grad_()
             (gradient,) = input_gradients(model, x + delta, objective, (delta,))
-            delta = _project(delta.detach() + step_size * _direction(gradient, norm), x, norm, radius, clip)
+            delta = project(delta.detach() + step_size * steepest(gradient, norm), x, norm, radius, clip)
     return (x + delta).clamp(0, 1) if clip else x + delta
 
 
@@ -142,7 +142,14 @@ class PGDSettings:
         )  # fmt: skip
 
 
-def _start(x: Tensor, norm: str, radius: float, start: str, generator: torch.Generator | None) -> Tensor:
+def start_in_ball(
+    x: Tensor, norm: str, radius: float, start: str | Tensor, generator: torch.Generator | None
+) -> Tensor:
+    """A first d; see `pgd` for what `start` may be."""
+    if isinstance(start, Tensor):
+        return start
+    if start not in STARTS:
+        raise unknown_name("start", start, STARTS)
     if start == "zero":
         return torch.zeros_like(x)
     if start == "uniform" and norm == "linf":
@@ -152,14 +159,16 @@ def _start(x: Tensor, norm: str, radius: float, start: str, generator: torch.Gen
         return 1e-3 * noise
     # Uniform in the l_2 ball: a random direction, and a radius whose d-th power is uniform.
     share = uniform(len(x), 1, 1, 1, generator=generator, device=x.device, dtype=x.dtype) ** (1 / x[0].numel())
-    return radius * share * _direction(noise, "l2")
+    return radius * share * steepest(noise, "l2")
 
 
-def _direction(gradient: Tensor, norm: str) -> Tensor:
+def steepest(gradient: Tensor, norm: str) -> Tensor:
+    """The step of length one in the norm that rises most: the sign (linf), or the scaled gradient (l2)."""
     return gradient.sign() if norm == "linf" else gradient / _length(gradient)
 
 
-def _project(delta: Tensor, x: Tensor, norm: str, radius: float, clip: bool) -> Tensor:
+def project(delta: Tensor, x: Tensor, norm: str, radius: float, clip: bool) -> Tensor:
+    """The nearest d in the ball and, with `clip`, its part for which x + d is in [0,1]."""
     delta = delta.clamp(-radius, radius) if norm == "linf" else delta * (radius / _length(delta)).clamp(max=1)
     return (x + delta).clamp(0, 1) - x if clip else delta
 

@@ -1,0 +1,107 @@
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from dign import Attack, robust_accuracy
+from dign.core.errors import UserError
+from dign.evaluation.attack import AttackResult, attack_run, read_attacks, save_attack, write_eps
+from dign.methods import RSE, Standard
+from dign.runs.classifier import Classifier
+
+
+@pytest.fixture
+def line():
+    """Class 1 where the first pixel is above one half: the distance to the border is known."""
+    model = nn.Sequential(nn.Flatten(), nn.Linear(12, 2))
+    with torch.no_grad():
+        model[1].weight.zero_()
+        model[1].weight[1, 0] = 10.0
+        model[1].bias.copy_(torch.tensor([5.0, 0.0]))
+    return model
+
+
+@pytest.fixture
+def images():
+    x = torch.full((5, 3, 2, 2), 0.5)
+    x[:, 0, 0, 0] = torch.tensor([0.1, 0.38, 0.45, 0.55, 0.8])
+    return x, torch.tensor([0, 0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("kind", ["pgd", "apgd"])
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize(("eps", "left"), [(0.04, 100), (0.11, 60), (0.2, 40), (0.35, 20)])
+def test_exactly_those_images_fall_that_are_near_the_border(line, images, kind, norm, eps, left):
+    result = robust_accuracy(line, images, Attack(kind=kind, norm=norm, eps=eps))
+    assert (result.accuracy, result.robust_accuracy, result.images) == (100, left, 5)
+
+
+def test_what_was_wrong_before_counts_as_wrong_and_is_left_as_it_is(line, images):
+    x, y = images
+    wrong = y.clone()
+    wrong[0] = 1
+    assert torch.equal(Attack(eps=0.1).perturb(line, x, wrong)[0], x[0])
+    assert robust_accuracy(line, (x, wrong), Attack(eps=0.04)).accuracy == 80
+
+
+def test_starts_do_not_depend_on_the_batch(line, images):
+    x, y = images
+    together = Attack(kind="pgd", eps=0.3, steps=1).perturb(line, x, y)
+    alone = torch.cat(
+        [Attack(kind="pgd", eps=0.3, steps=1).perturb(line, x[i : i + 1], y[i : i + 1], first=i) for i in range(5)]
+    )
+    torch.testing.assert_close(together, alone)
+
+
+def test_a_method_that_averages_over_noise_is_attacked_through_it(line, images):
+    classifier = Classifier(line, RSE(sigma=0.02, ensemble=4), ["a", "b"], (2, 2))
+    assert robust_accuracy(classifier, images, Attack(eps=0.2)).robust_accuracy == 40
+    plain = Classifier(line, Standard(), ["a", "b"], (2, 2))
+    assert robust_accuracy(plain, images, Attack(eps=0.2)).robust_accuracy == 40
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"kind": "fgsm"}, "Unknown attack 'fgsm'"),
+        ({"norm": "l1"}, "Unknown norm 'l1'"),
+        ({"eps": 0}, "`eps` must be above 0"),
+        ({"eps": 8}, "8/255 is usual"),
+        ({"steps": 0}, "steps"),
+    ],
+)
+def test_bad_settings_get_a_sentence(settings, sentence):
+    with pytest.raises(UserError, match=sentence):
+        Attack(**settings)
+
+
+def test_a_function_has_no_gradient(images):
+    with pytest.raises(UserError, match="an attack needs gradients"):
+        robust_accuracy(lambda x: x, images)
+
+
+def test_radii_are_written_as_people_do():
+    assert [write_eps(eps) for eps in (8 / 255, 1 / 255, 0.5, 0.25)] == ["8/255", "1/255", "0.5", "0.25"]
+
+
+def test_results_of_other_attacks_are_kept_and_the_same_one_replaced(tmp_path):
+    first = AttackResult(Attack(), 10, 90.0, 40.0, "test")
+    other = AttackResult(Attack(norm="l2", eps=0.5), 10, 90.0, 50.0, "test")
+    for result in (first, other, AttackResult(Attack(), 10, 90.0, 41.0, "test")):
+        save_attack(tmp_path, result)
+    found = {entry["attack"]["norm"]: entry["robust_accuracy"] for entry in read_attacks(tmp_path)}
+    assert found == {"l2": 50.0, "linf": 41.0}
+    (tmp_path / "attacks.json").write_text("[1]")
+    assert read_attacks(tmp_path) == []
+
+
+def test_a_run_is_attacked_on_its_test_images(run):
+    folder = run.path
+    weak = attack_run(run, Attack(kind="pgd", eps=1 / 255, steps=2), images=40)
+    strong = attack_run(run, Attack(kind="apgd", eps=40 / 255, steps=5), images=40)
+    assert weak.images == 40 and weak.split == "test"
+    assert strong.robust_accuracy <= weak.robust_accuracy <= weak.accuracy == strong.accuracy
+    entries = json.loads((folder / "attacks.json").read_text())["attacks"]
+    assert [entry["attack"]["kind"] for entry in entries] == ["pgd", "apgd"]
+    assert {"commit", "time", "versions", "device"} <= entries[0]["about"].keys()
