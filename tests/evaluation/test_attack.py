@@ -61,6 +61,24 @@ def test_a_method_that_averages_over_noise_is_attacked_through_it(line, images):
     assert robust_accuracy(plain, images, Attack(eps=0.2)).robust_accuracy == 40
 
 
+@pytest.mark.parametrize(("norm", "eps"), [("linf", 0.05), ("l2", 0.4)])
+def test_apgd_is_at_least_as_strong_as_pgd_on_a_trained_model(norm, eps):
+    torch.manual_seed(0)
+    y = torch.arange(200) % 4
+    x = ((torch.rand(4, 3, 6, 6) * 0.3 + 0.35)[y] + 0.15 * torch.randn(200, 3, 6, 6)).clamp(0, 1)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(128, 32), nn.Tanh(), nn.Linear(32, 4))
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    for _ in range(60):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    weak, strong = (robust_accuracy(model, (x, y), Attack(kind=kind, norm=norm, eps=eps)) for kind in ("pgd", "apgd"))
+    assert weak.accuracy > 95 and 0 < strong.robust_accuracy <= weak.robust_accuracy < 80
+    attacked = Attack(norm=norm, eps=eps).perturb(model, x, y)
+    size = (attacked - x).flatten(1).norm(p=float("inf") if norm == "linf" else 2, dim=1)
+    assert size.max() <= eps + 1e-6 and attacked.min() >= 0 and attacked.max() <= 1
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [

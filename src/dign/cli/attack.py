@@ -73,7 +73,7 @@ def attack_all(
     runs: tuple[str, ...], attack: Attack, options: dict[str, Any], console: Console, team: Team
 ) -> Iterator[tuple[str, AttackResult]]:
     """Attack finished runs, or the model of --model; results are added to attacks.json in its folder."""
-    from dign.cli.evaluate import open_model, show_progress
+    from dign.cli.opening import open_model, show_progress
     from dign.evaluation.attack import attack_run, attack_subject, save_attack
     from dign.runs.folder import load_run
 

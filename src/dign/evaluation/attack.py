@@ -167,6 +167,9 @@ class AttackResult:
         split: The split that they are from.
         seconds: How long it took.
         about: Commit, time, versions and device.
+
+    >>> AttackResult(Attack(), images=100, accuracy=90.0, robust_accuracy=40.0).attack.title
+    'APGD linf 8/255'
     """
 
     attack: Attack
