@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dign.core.errors import UserError, unknown_name
 from dign.core.pixels import to_float, to_uint8
-from dign.corruptions import blur, digital, noise, weather
+from dign.corruptions import blur, digital, noise, sensors, weather
 from dign.corruptions.c_bar import covers, spectra, splines, warps, waves
 from dign.corruptions.sets import get_parameters
 from dign.corruptions.settings import profile_for
@@ -54,6 +54,10 @@ CORRUPTIONS: dict[str, Corruption] = {
     "single_frequency_greyscale": waves.single_frequency_greyscale,
     "sparkles": covers.sparkles,
     "transverse_chromatic_abberation": splines.transverse_chromatic_abberation,
+    "iso_noise": sensors.iso_noise,
+    "low_light": sensors.low_light,
+    "color_quant": sensors.color_quant,
+    "camera_noise": sensors.camera_noise,
 }
 
 

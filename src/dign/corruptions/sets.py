@@ -37,14 +37,27 @@ IMAGENET_C_BAR: tuple[str, ...] = (
     "single_frequency_greyscale",
     "sparkles",
 )
-SETS: dict[str, tuple[str, ...]] = {"c": NAMES, "c-bar": C_BAR, "imagenet-c-bar": IMAGENET_C_BAR}
+SENSORS: dict[str, tuple[float | int, ...]] = {
+    "iso_noise": (0.056, 0.084, 0.126, 0.182, 0.266),
+    "low_light": (0.6, 0.5, 0.4, 0.3, 0.2),
+    "color_quant": (5, 4, 3, 2, 1),
+    "camera_noise": (1600, 3200, 6400, 12800, 25600),
+}
+"""Standard deviation; brightest value; bits; ISO. By severity, for images of any size."""
+SETS: dict[str, tuple[str, ...]] = {
+    "c": NAMES,
+    "c-bar": C_BAR,
+    "imagenet-c-bar": IMAGENET_C_BAR,
+    "sensors": tuple(SENSORS),
+}
 """Set to its corruptions; two sets may share some."""
 DESCRIPTIONS: dict[str, str] = {
     "c": "the nineteen common corruptions, those of mCA and mCA-N",
     "c-bar": "CIFAR-10-C-bar: ten that are unlike the common ones",
     "imagenet-c-bar": "ImageNet-C-bar: ten, of which five are in C-bar too",
+    "sensors": "what cameras do: three of ImageNet-3DCC, and the noise of a sensor by ISO",
 }
-TITLES: dict[str, str] = {"c": "C", "c-bar": "C-bar", "imagenet-c-bar": "ImageNet-C-bar"}
+TITLES: dict[str, str] = {"c": "C", "c-bar": "C-bar", "imagenet-c-bar": "ImageNet-C-bar", "sensors": "Sensors"}
 """What tables call the mean accuracy over a set."""
 FURTHER_SETS: tuple[str, ...] = tuple(name for name in SETS if name != "c")
 ALL_NAMES: tuple[str, ...] = tuple(dict.fromkeys(name for names in SETS.values() for name in names))
@@ -97,6 +110,8 @@ def get_parameters(name: str, severity: int, profile: str) -> Any:
         raise unknown_name("corruption profile", profile, PROFILES)
     if isinstance(severity, bool | float) or severity not in SEVERITIES:
         raise UserError(f"invalid severity {severity!r}: expected a whole number from 0 (clean) to 5.")
+    if name in SENSORS:
+        return SENSORS[name][severity - 1]
     large = profile == "imagenet"
     level = _c_bar_levels()["imagenet" if large else "cifar"][name][severity - 1]
     if name == "pinch_and_twirl":
