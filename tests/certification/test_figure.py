@@ -20,3 +20,13 @@ def test_published_curves_are_drawn_for_cifar10_at_the_same_sigma():
     (axes,) = draw_certificates([result("cifar10")]).axes
     published = [curve for curve in read_published()["curves"] if curve["sigma"] == 0.25]
     assert len(published) >= 4 and len(axes.lines) == 1 + len(published)
+
+
+def test_an_attack_is_drawn_above_the_certificates():
+    attacked = result("digits")
+    for row, norm in zip(attacked["rows"], (0.7, 0.3, None), strict=True):
+        row["attack"] = norm
+    (axes,) = draw_certificates([attacked]).axes
+    _, line = axes.lines
+    assert list(line.get_xdata()) == [0, 0.3, 0.7]
+    assert list(line.get_ydata()) == pytest.approx([200 / 3, 100 / 3, 0])

@@ -27,6 +27,13 @@ def test_every_image_has_a_row_and_the_file_says_what_was_done(run):
     assert result["plan"]["n"] == 200 and result["run"]["method"] == "consistency"
 
 
+def test_an_attack_stands_beside_the_certificate(run):
+    result = certify_run(run, Plan(sigma=0.1, n0=10, n=200, images=4, attack=True))
+    rows = [row for row in result["rows"] if row["attack"] is not None]
+    assert all(row["correct"] and row["attack"] >= row["radius"] for row in rows)
+    assert not rows or set(result["accuracy_under_attack"]) == set(result["certified_accuracy"])
+
+
 def test_an_interrupted_command_resumes_and_other_settings_start_anew(run):
     record = run.path / "certificates-0.1.jsonl"
     whole = certify_run(run, PLAN)["rows"]

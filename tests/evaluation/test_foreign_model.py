@@ -124,7 +124,7 @@ def test_mistakes_are_named(entry, weights, digits, tmp_path):
     with pytest.raises(UserError, match="MODULE:FUNCTION"):
         make_foreign_model("make_model")
     (tmp_path / "mine.pt").write_bytes(b"whatever")
-    with pytest.raises(UserError, match="is not a file of torch.save, or is damaged"):
+    with pytest.raises(UserError, match=r"is not a file of torch\.save, or is damaged"):
         foreign_subject(f"{entry}:make_model", tmp_path / "mine.pt", digits)
     save_file({"other": torch.zeros(1)}, tmp_path / "other.safetensors")
     with pytest.raises(UserError, match="belongs to another model"):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dign.core.text import escape_mathtext
@@ -19,6 +20,14 @@ def read_published() -> dict[str, Any]:
     text = resources.files("dign.certification").joinpath("published.json").read_text(encoding="utf-8")
     curves: dict[str, Any] = json.loads(text)
     return curves
+
+
+def _draw_attack(axes: Axes, result: dict[str, Any], label: str, color: str) -> None:
+    """The percent of images for which the attack found no smaller change: the truth lies between it and the proof."""
+    norms = sorted(row["attack"] for row in result["rows"] if row["correct"] and row["attack"] is not None)
+    right = sum(row["correct"] for row in result["rows"])
+    heights = [100 * (right - number) / result["images"] for number in range(len(norms) + 1)]
+    axes.step([0, *norms], heights, where="post", linestyle=(0, (4, 2)), linewidth=1.2, label=label, color=color)
 
 
 def draw_certificates(results: Sequence[dict[str, Any]], *, published: bool = True) -> Figure:
@@ -36,7 +45,10 @@ def draw_certificates(results: Sequence[dict[str, Any]], *, published: bool = Tr
         sigma = result["plan"]["sigma"]
         label = escape_mathtext(f"{result['run']['name']}, sigma {sigma:g}")
         x, y = [*right[:1], *right, 0], [0, *heights, *heights[-1:]] if heights else [0]
-        axes.step(x, y, where="pre", label=label, color=COLORS[number % len(COLORS)])
+        color = COLORS[number % len(COLORS)]
+        axes.step(x, y, where="pre", label=label, color=color)
+        if any(row.get("attack") is not None for row in result["rows"]):
+            _draw_attack(axes, result, f"{label}: under attack", color)
     sigmas = {result["plan"]["sigma"] for result in results}
     if published and all(result["run"]["data"] == "cifar10" for result in results):
         curves = read_published()

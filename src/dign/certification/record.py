@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -11,6 +12,7 @@ from typing import Any
 
 import torch
 
+from dign.certification.attack import smallest_change
 from dign.certification.bounds import largest_radius
 from dign.certification.smoothing import certify
 from dign.core.errors import UserError
@@ -30,7 +32,10 @@ MAX_RECORD_SIZE = 2**28
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How to certify: as for `certify`; `images` of the test split, spread evenly; `early` stopping or all draws."""
+    """How to certify: as for `certify`; `images` of the test split, spread evenly; `early` stopping or all draws.
+
+    With `attack` every image that is certified right is also attacked, for the smallest change that alters the answer.
+    """
 
     sigma: float
     n0: int = 100
@@ -40,6 +45,7 @@ class Plan:
     seed: int = 0
     early: bool = True
     radii: tuple[float, ...] = ()
+    attack: bool = False
 
     def resolve_radii(self) -> tuple[float, ...]:
         """The radii of the table: as given, or quarters of a unit up to what `n` draws can certify."""
@@ -52,7 +58,9 @@ class Plan:
 
 @dataclass(frozen=True)
 class Row:
-    """One image, as the field's logs have it."""
+    """One image, as the field's logs have it; `attack` is the smallest change found, None where none was looked for
+    or found.
+    """
 
     index: int
     label: int
@@ -61,6 +69,7 @@ class Row:
     correct: bool
     draws: int
     seconds: float
+    attack: float | None = None
 
 
 def certify_run(
@@ -122,19 +131,28 @@ def certify_run(
 
 
 def summarize(rows: Sequence[Row], radii: Sequence[float]) -> dict[str, Any]:
-    """Certified accuracy in percent by radius, average certified radius, abstentions and draws."""
+    """Certified accuracy in percent by radius, average certified radius, abstentions and draws.
+
+    Of an attack: the percent of images that are right and for which no smaller change was found, by radius.
+    """
     count = len(rows)
-    return {
+    steps = (0.0, *radii)
+    summary = {
         "images": count,
         "certified_accuracy": {
-            f"{radius:g}": 100 * sum(row.correct and row.radius >= radius for row in rows) / count
-            for radius in (0.0, *radii)
+            f"{radius:g}": 100 * sum(row.correct and row.radius >= radius for row in rows) / count for radius in steps
         },
         "average_certified_radius": sum(row.radius for row in rows if row.correct) / count,
         "abstained": 100 * sum(row.answer < 0 for row in rows) / count,
         "mean_draws": sum(row.draws for row in rows) / count,
         "seconds": round(sum(row.seconds for row in rows), 2),
     }
+    if any(row.attack is not None for row in rows):
+        norms = [math.inf if row.attack is None else row.attack for row in rows if row.correct]
+        summary["accuracy_under_attack"] = {
+            f"{radius:g}": 100 * sum(norm >= radius for norm in norms) / count for radius in steps
+        }
+    return summary
 
 
 def _certify_image(
@@ -154,8 +172,13 @@ def _certify_image(
         batch_size=batch_size,
     )
     label, answer = int(split.labels[index]), int(found.classes[0])
+    norm: float | None = None
+    if plan.attack and answer == label:
+        image = split.images[index].to(device)
+        norm = smallest_change(model, image, answer, sigma=plan.sigma, alpha=plan.alpha, seed=plan.seed, number=index)
     seconds = round(time.monotonic() - started, 3)
-    return Row(index, label, answer, float(found.radii[0]), answer == label, int(found.draws[0]), seconds)
+    shown = norm if norm is not None and math.isfinite(norm) else None
+    return Row(index, label, answer, float(found.radii[0]), answer == label, int(found.draws[0]), seconds, shown)
 
 
 def _read_rows(record: Path, header: dict[str, Any]) -> dict[int, Row]:

@@ -103,7 +103,7 @@ def certify(
     >>> found.classes.shape, bool((found.radii <= 2.47 * 0.25).all())
     (torch.Size([4]), True)
     """
-    _check(sigma, n0, n, alpha, images)
+    check_settings(sigma, n0, n, alpha, images)
     if radii is not None and max(radii, default=0) > (largest := largest_radius(n, sigma, _rounds(n, alpha)[n])):
         raise UserError(
             f"radii: {n} draws at sigma {sigma:g} certify at most {largest:.3g}, not {max(radii):g}: raise n."
@@ -188,7 +188,7 @@ class Smoothed(nn.Module):
 
     def __init__(self, model: nn.Module, sigma: float, n: int = 1000) -> None:
         super().__init__()
-        _check(sigma, 1, n, 0.5, None)
+        check_settings(sigma, 1, n, 0.5, None)
         self.model, self.sigma, self.n = model, sigma, n
 
     def votes(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -206,7 +206,7 @@ class Smoothed(nn.Module):
 
         The answer is another than that of infinitely many copies with probability at most `alpha`.
         """
-        _check(self.sigma, 1, self.n, alpha, images)
+        check_settings(self.sigma, 1, self.n, alpha, images)
         counts, classes = self.votes(images, generator).topk(2, dim=1)
         sure = [majority_p_value(first, second) <= alpha for first, second in counts.tolist()]
         return torch.where(torch.tensor(sure, dtype=torch.bool), classes[:, 0], ABSTAIN)
@@ -275,7 +275,8 @@ def _seed(generator: torch.Generator | None) -> int:
     return int(torch.randint(2**62, (), generator=generator, device=generator.device))
 
 
-def _check(sigma: float, n0: int, n: int, alpha: float, images: Tensor | None) -> None:
+def check_settings(sigma: float, n0: int, n: int, alpha: float, images: Tensor | None) -> None:
+    """Raise a `UserError` unless the settings of a certificate make sense."""
     if isinstance(sigma, bool) or not isinstance(sigma, int | float) or not 0 < sigma < float("inf"):
         raise UserError(f"sigma must be a number above 0, not {sigma!r}: without noise nothing is certified.")
     check_integer(1, n0=n0, n=n)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 @click.option("--images", type=click.IntRange(min=1), default=500, show_default=True, help="test images, spread evenly")
 @click.option("--radii", metavar="LIST", help="radii of the table, as in 0.25,0.5  [default: what n can certify]")
 @click.option("--early/--all-draws", default=True, show_default=True, help="stop once the radii are decided")
+@click.option("--attack", is_flag=True, help="also look for the smallest change that alters each answer")
 @click.option("--seed", type=int, default=0, show_default=True, help="seed of the noise")
 @click.option("--batch-size", type=click.IntRange(min=1), default=1000, show_default=True, help="copies at once")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, ...")
@@ -35,8 +36,8 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     """Certify finished runs by randomized smoothing: how far may an image be pushed before the answer can change?
 
     The answer is the class that noisy copies of the image get most often. It provably does not change within a
-    radius, in l2 norm, with probability 1 - alpha. Writes certificates-SIGMA.json into each run's folder, one row per
-    image; an
+    radius, in l2 norm, with probability 1 - alpha. --attack looks for the smallest change that does alter the answer:
+    the truth lies between the two. Writes certificates-SIGMA.json into each run's folder, one row per image; an
     interrupted command resumes. Certificates want a model that was trained with noise of about this sigma.
 
     \b
@@ -56,7 +57,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     from dign.runs.folder import load_run
 
     plan = Plan(
-        **{key: options[key] for key in ("sigma", "n0", "n", "alpha", "images", "seed", "early")},
+        **{key: options[key] for key in ("sigma", "n0", "n", "alpha", "images", "seed", "early", "attack")},
         radii=parse_radii(options["radii"]) if options["radii"] else (),
     )
     if options["figure"]:
@@ -120,6 +121,8 @@ def check_figure(place: str) -> None:
 def summary_line(result: dict[str, Any]) -> str:
     """Certified accuracies in words."""
     shares = ", ".join(f"{share:.1f} % at {radius}" for radius, share in result["certified_accuracy"].items())
+    if attacked := result.get("accuracy_under_attack"):
+        shares += "; under attack " + ", ".join(f"{share:.1f} % at {radius}" for radius, share in attacked.items())
     return (
         f"{result['run']['name']}: certified accuracy {shares}; average radius "
         f"{result['average_certified_radius']:.3f}; {result['abstained']:.1f} % without an answer; "
