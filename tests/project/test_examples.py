@@ -24,3 +24,8 @@ def test_the_bare_loop():
 @pytest.mark.skipif(importlib.util.find_spec("lightning") is None, reason="needs the extra dign[lightning]")
 def test_the_lightning_module():
     assert runpy.run_path(str(EXAMPLES / "lightning_module.py"))["main"](epochs=2) > 90
+
+
+def test_the_corruptions_as_transforms():
+    clean, c_bar = runpy.run_path(str(EXAMPLES / "corruption_transforms.py"))["main"](epochs=3)
+    assert clean > 90 and c_bar > 80

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from dign.corruptions.benchmark.write import write_benchmark
     from dign.corruptions.engine import corrupt
     from dign.corruptions.frost import frost_source
+    from dign.corruptions.transforms import Corrupt, RandomCorruption
 
 _LAZY = {
+    "Corrupt": "transforms",
+    "RandomCorruption": "transforms",
     "corrupt": "engine",
     "frost_source": "frost",
     "open_benchmark": "benchmark.read",
@@ -24,9 +27,11 @@ _LAZY = {
 
 __all__ = [
     "ALL_NAMES",
+    "Corrupt",
     "FAMILIES",
     "NAMES",
     "PROFILES",
+    "RandomCorruption",
     "SETS",
     "SEVERITIES",
     "corrupt",
