@@ -18,13 +18,17 @@ from PIL import Image
 from safetensors.torch import load_file
 
 import dign.training.loop
+import dign.training.setup
 from dign.core.errors import UserError
 from dign.data.crops import RandomCrop
 from dign.data.framing import Framing
+from dign.data.sources.arrays import from_arrays
+from dign.methods import Standard
 from dign.models import MODELS
 from dign.parallel.devices import check_compiler
 from dign.runs.classifier import load_model
 from dign.runs.config import RunConfig
+from dign.runs.epochs import choose_epochs
 from dign.runs.folder import load_run
 from dign.runs.predict import read_images
 from dign.training.loop import Diverged, Interrupted, resume, train
@@ -343,3 +347,35 @@ def test_a_run_keeps_how_its_pictures_are_framed(photographs, tmp_path):
     images = torch.cat([splits.train.images, splits.validation.images, splits.test.images])
     assert (images == pixels).flatten(1).all(1).any(), "predicting sees the pixels that evaluating sees"
     assert pixels[0, :, 0, 8].tolist() == [128, 128, 128], "wider than high, so there is padding above"
+
+
+def test_a_training_that_diverges_is_named_while_it_runs(tmp_path, capsys):
+    train(config(method="standard", lr=20.0, epochs=1, schedule="constant", batch_size=32), tmp_path / "run")
+    notes = capsys.readouterr().err
+    assert notes.count("training diverges. Stop it, and try a smaller `lr` than 20") == 1
+
+
+def test_epochs_that_are_left_open_follow_the_number_of_images(photographs, tmp_path):
+    run = train(
+        config(**{**PHOTOS, "batch_size": 8}, data=photographs, epochs=0, workers=0), tmp_path / "run", quiet=True
+    )
+    assert run.config.epochs == choose_epochs(run.info["training_images"], 8)
+
+
+def test_balanced_classes_are_drawn_equally_often(tmp_path, monkeypatch):
+    seen = []
+    step = Standard.__call__
+
+    def watch(self, model, x, y, **options):
+        seen.append(y)
+        return step(self, model, x, y, **options)
+
+    monkeypatch.setattr(Standard, "__call__", watch)
+    labels = [0] * 60 + [1] * 12
+    data = from_arrays("lopsided", np.zeros((72, 8, 8, 3), np.uint8), labels, ["a", "b"], validation=0.2)
+    monkeypatch.setattr(dign.training.setup, "load_run_data", lambda config: data)
+    settings = config(method="standard", epochs=2, batch_size=4, balance=True, keep="best", validate_every=1)
+    run = train(settings, tmp_path / "run", quiet=True)
+    counts = torch.cat(seen).bincount().tolist()
+    assert abs(counts[0] - counts[1]) <= 8, counts
+    assert run.validation()["balanced_accuracy"] == 50, "all images are alike, so one class is right and one wrong"

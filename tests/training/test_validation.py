@@ -27,5 +27,6 @@ def test_accuracy_and_loss_do_not_depend_on_the_batch_size(batch_size):
     model = FirstPixel().train()
     scores = validate(model, Standard(), split, torch.device("cpu"), seed=0, batch_size=batch_size)
     assert scores["accuracy"] == 75
+    assert scores["balanced_accuracy"] == pytest.approx((100 + 200 / 3) / 2)
     assert scores["loss"] == pytest.approx((3 * math.log(4 / 3) + math.log(4)) / 4, rel=1e-6)
     assert not model.training

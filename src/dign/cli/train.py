@@ -90,6 +90,8 @@ def summarize(run: Run) -> str:
     scores = run.validation()
     time = f"Trained in {describe_duration(run.info.get('seconds'))}"
     reached = f": validation accuracy {scores['accuracy']:.1f} % after epoch {scores['epoch']:g}" if scores else ""
+    if scores and run.config.balance:
+        reached += f" (balanced accuracy {scores['balanced_accuracy']:.1f} %)"
     return f"{time}{reached}. Saved in {run.path}\nNext: dign evaluate {quote_path(run.path)}"
 
 

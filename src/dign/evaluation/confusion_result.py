@@ -39,6 +39,12 @@ class ConfusionResult:
             for index, (row, total) in enumerate(zip(self.counts, totals, strict=True))
         )
 
+    @property
+    def balanced_accuracy(self) -> float:
+        """The mean of the classes' accuracies, in percent; classes without images do not count."""
+        known = [value for value in self.accuracy_by_class if value is not None]
+        return sum(known) / len(known)
+
     @classmethod
     def from_json(
         cls, value: Any, where: str, classes: int, conditions: Mapping[tuple[str, int], ConditionResult]

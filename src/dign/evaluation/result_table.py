@@ -17,6 +17,7 @@ def format_table(results: Results) -> str:
     run, images = results.run, results.evaluation.images
     lines = [f"{run.title} ({run.model}) on {run.data}" + (f", {images} images" if images else ""), ""]
     lines += _align([("%", "accuracy", "ECE", "RMSE", "OE"), *_score_rows(results)])
+    lines += _balanced_lines(results)
     lines += _uncertainty_lines(results)
     severities = sorted({severity for each in results.corruptions.values() for severity in each.severities})
     if severities:
@@ -73,6 +74,16 @@ def _uncertainty_lines(results: Results) -> list[str]:
     present = {name: part for name, part in parts.items() if part}
     rows = [(title, *(_score(key, getattr(part, key)) for part in present.values())) for key, title in SHOWN.items()]
     return ["", *_align([("mean over conditions", *present), *rows])]
+
+
+def _balanced_lines(results: Results) -> list[str]:
+    """Balanced accuracy where it says something else than accuracy: classes of the test images differ in number."""
+    sizes = {sum(row) for matrix in results.confusion for row in matrix.counts}
+    if len(sizes) < 2:
+        return []
+    names = {each.corruption: f"{each.corruption}, severity {each.severity}" for each in results.confusion}
+    parts = [f"{names[each.corruption]} {each.balanced_accuracy:.1f}" for each in results.confusion]
+    return ["", f"balanced accuracy (mean over classes) %: {'; '.join(parts).replace('clean, severity 0', 'clean')}"]
 
 
 def _score(key: str, value: float | None) -> str:

@@ -12,6 +12,7 @@ from dign.grid.measure import Extent, Speed, measure_speed
 from dign.grid.plan import PlannedRun
 from dign.grid.state import Stage, State
 from dign.runs.config import RunConfig
+from dign.runs.epochs import fill_epochs
 from dign.runs.folder import make_run_method
 from dign.training.cost import standard_equivalents, work_curve
 from dign.training.setup import MODEL_ERRORS
@@ -61,7 +62,7 @@ def estimate_times(runs: Iterable[PlannedRun], measure: Callable[..., Any]) -> d
 
 def estimate_run(run: PlannedRun, extent: Extent, speed: Speed) -> Expected:
     batch = min(run.config.batch_size, extent.train)
-    shown = run.config.epochs * (extent.train // batch) * batch
+    shown = fill_epochs(run.config, extent.train).epochs * (extent.train // batch) * batch
     severities = len(run.evaluation.severity)
     conditions = 1 + severities * len(run.evaluation.corruptions)
     made = 0.0 if run.evaluation.benchmark else severities * speed.corrupt

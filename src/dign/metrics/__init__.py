@@ -2,11 +2,11 @@
 
 Every metric is a class with `update`, `compute`, `reset`, `merge`, `to` and `state`/`from_state`, and a function
 beside it. The functions `nll, brier, adaptive_ece, classwise_ece, debiased_rmse, smooth_ece, aurc, augrc,
-accuracy_at_coverage, auroc, aupr, fpr95` are here; `accuracy`, `calibration` and `confusion`, which are named like
-their modules, in those modules and as `dign.accuracy`, `dign.calibration`, `dign.confusion`.
+accuracy_at_coverage, auroc, aupr, fpr95, balanced_accuracy` are here; `accuracy`, `calibration` and `confusion`, which
+are named like their modules, in those modules and as `dign.accuracy`, `dign.calibration`, `dign.confusion`.
 """
 
-from dign.metrics.accuracy import Accuracy
+from dign.metrics.accuracy import Accuracy, BalancedAccuracy, balanced_accuracy
 from dign.metrics.aggregation import counts_in_mca, mean_corruption_accuracy, noise_corruption_accuracy
 from dign.metrics.calibration import Calibration, CalibrationScores
 from dign.metrics.calibration_errors import (
@@ -52,6 +52,7 @@ __all__ = [
     "Accuracy",
     "AccuracyAtCoverage",
     "AdaptiveECE",
+    "BalancedAccuracy",
     "Brier",
     "BrierScores",
     "Calibration",
@@ -72,6 +73,7 @@ __all__ = [
     "aupr",
     "aurc",
     "auroc",
+    "balanced_accuracy",
     "brier",
     "classwise_ece",
     "counts_in_mca",

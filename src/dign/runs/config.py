@@ -86,7 +86,7 @@ class RunConfig:
     interpolation: str = setting("bicubic", "Photographs", "how pictures are resized", choices=("bicubic", "bilinear"))
     workers: int = setting(-1, "Photographs", "processes that decode pictures (-1: as the cores allow)", least=-1)
 
-    epochs: int = setting(150, "Optimization", "passes over the training images", least=1)
+    epochs: int = setting(150, "Optimization", "passes over the training images (0: as their number asks for)", least=0)
     batch_size: int = setting(512, "Optimization", "images per step; a last partial batch is dropped", least=1)
     optimizer: str = setting(
         "sgd",
@@ -104,6 +104,9 @@ class RunConfig:
         choices=("step", "cosine", "one-cycle", "constant"),
     )
     warmup: float = setting(0.2, "Optimization", "fraction of training that one-cycle spends going up", least=0)
+    balance: bool = setting(
+        False, "Optimization", "draw every class equally often, and choose by balanced accuracy: for unequal classes"
+    )
     small_first: float = setting(
         0.0, "Optimization", "fraction of training, from its start, on images of 3/4 the side: half the work", least=0
     )
@@ -232,7 +235,8 @@ PHOTOGRAPH_SIZE = 96
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {},
     "photos": {
-        "epochs": 20,
+        "model": "fastnet",
+        "epochs": 0,
         "batch_size": 32,
         "lr": 0.05,
         "schedule": "one-cycle",

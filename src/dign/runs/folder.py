@@ -86,7 +86,8 @@ class Run:
         return height, width
 
     def validation(self) -> dict[str, float] | None:
-        """Epoch, accuracy (in percent) and loss on the validation images of the weights that the run ends with.
+        """Epoch, accuracy, balanced accuracy (both in percent) and loss on the validation images, of the weights that
+        the run ends with.
 
         None where they were never validated, or the records cannot be read.
         """
@@ -98,7 +99,8 @@ class Run:
                 lines = read_limited(self.path / "metrics.jsonl", MAX_JSON_SIZE).decode().splitlines()
                 record = next(record for record in map(parse_json, reversed(lines)) if "validation" in record)
                 scores = record["validation"]
-            return {"epoch": float(record["epoch"]), **{name: float(scores[name]) for name in ("accuracy", "loss")}}
+            names = [name for name in ("accuracy", "loss", "balanced_accuracy") if name in scores]
+            return {"epoch": float(record["epoch"]), **{name: float(scores[name]) for name in names}}
         return None
 
     def method(self) -> Method:
@@ -228,7 +230,8 @@ def was_started_by(job: str | None, config: RunConfig, path: Path | str) -> bool
     path = Path(path)
     if job is None or not (path / "config.toml").is_file():
         return False
-    run, wanted = load_run(path), replace(config, settings=settings_of(make_run_method(config)))
+    run = load_run(path)
+    wanted = replace(config, settings=settings_of(make_run_method(config)), epochs=config.epochs or run.config.epochs)
     return run.info.get("job") == job and run.config.to_toml() == wanted.to_toml()
 
 

@@ -32,7 +32,7 @@ def give_advice(data: DataSet, steps: int, *, from_scratch: bool = True) -> list
     if most > MUCH_MORE * max(fewest, 1):
         notes.append(
             f"Unbalanced classes: '{frequent}' has {most} training images, '{rare}' {fewest}. Accuracy counts images, "
-            f"so a model can score well and never answer '{rare}': add images of it, or leave out some of '{frequent}'."
+            f"so a model can score well and never answer '{rare}': add images of it, or set `balance`."
         )
     if steps < FEW_STEPS:
         notes.append(

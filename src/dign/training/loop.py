@@ -18,10 +18,11 @@ from dign.core.errors import UserError
 from dign.core.files import read_json, write_json
 from dign.core.pixels import to_float
 from dign.core.provenance import now
-from dign.core.seeds import derive_seed, make_generator, preserve_global_generators, seed_global_generators
+from dign.core.seeds import derive_seed, preserve_global_generators, seed_global_generators
 from dign.data.crop_batches import CropBatches, count_workers
 from dign.data.crops import RandomCrop
 from dign.data.dataset import DataSet
+from dign.data.sampling import draw_order
 from dign.methods.base import Method
 from dign.models import whiten
 from dign.models.winograd import use_winograd
@@ -32,6 +33,7 @@ from dign.parallel.launching import torchrun_job_id
 from dign.parallel.team import Team
 from dign.runs.checkpoints import load_state, load_weights, save_state, save_weights
 from dign.runs.config import RunConfig
+from dign.runs.epochs import fill_epochs
 from dign.runs.folder import Run, check_new_folder, load_run, lock_run, was_started_by
 from dign.training.cost import work_curve
 from dign.training.interrupts import Interrupted, catch_signals
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 
 WRITTEN = ("checkpoint.safetensors", "best.safetensors", "best.json", "model.safetensors", "run.json", "metrics.jsonl")
 """The files of a run that training writes."""
+DIVERGING = 2.0
+"""Times the loss of guessing from which on a loss is not that of a model that learns."""
 MOST_WAITING = 0.05
 """Share of the time that steps may wait for pictures before the user is told."""
 LOG_EVERY = 20
@@ -101,6 +105,7 @@ def train(
         if config.compile:
             check_compiler(fabric.device)
         data, start = prepare(config, team)
+        config = fill_epochs(config, len(data.train))
     if team.gather(restarted)[0]:  # the job's id differs between machines; the run stores that of rank zero
         return resume(out, quiet=quiet, translate=translate)
     with team.enter_on_rank_zero(lock_run(out)), team.report_dead_peer(f"resume the run in {out}"):
@@ -187,6 +192,7 @@ class _Training:
         self.total = config.epochs * self.steps_per_epoch
         self.unlogged: list[Step] = []
         self.last_loss: float | None = None
+        self.noticed_divergence = False
         self.last_validation: dict[str, float] | None = None
         self.seconds_before = 0.0
         self._place_on_device(start)
@@ -387,7 +393,7 @@ class _Training:
         return self._ordered
 
     def _draw_order(self, epoch: int) -> Tensor:
-        return torch.randperm(len(self.labels), generator=make_generator(self.config.seed, "order", epoch))
+        return draw_order(self.data.train.labels, epoch, seed=self.config.seed, balance=self.config.balance)
 
     def _log_steps(self, logger: TrainingLogger, done: int, epoch: int) -> None:
         with self.team.all_or_none():
@@ -399,8 +405,21 @@ class _Training:
                     name: torch.stack([step.terms[name] for step in self.unlogged]).mean().item() for name in names
                 }
                 logger.log_step(done, epoch, loss, terms, self.optimizer.param_groups[0]["lr"])
+                self._notice_divergence(logger, done, terms)
                 self.unlogged.clear()
                 self.last_loss = loss
+
+    def _notice_divergence(self, logger: TrainingLogger, done: int, terms: Mapping[str, float]) -> None:
+        """A note, once, when a cross-entropy is far above that of guessing and the first steps are long over."""
+        guessing = math.log(len(self.data.classes))
+        lowest = min((value for name, value in terms.items() if "cross_entropy" in name), default=0.0)
+        if self.noticed_divergence or done < max(2 * LOG_EVERY, self.total // 10) or lowest < DIVERGING * guessing:
+            return
+        self.noticed_divergence = True
+        logger.log_message(
+            f"The loss is {lowest:.1f} after {done} steps, where guessing among {len(self.data.classes)} classes has "
+            f"{guessing:.2f}: training diverges. Stop it, and try a smaller `lr` than {self.config.lr:g}."
+        )
 
     def _check_finite(self) -> None:
         """Raise at the first step whose loss is not finite; called before anything is saved."""
@@ -433,17 +452,22 @@ class _Training:
         with self.team.all_or_none():
             logger.log_validation(done, epoch, scores)
             self.last_validation = scores
-            if self.team.is_rank_zero and self.config.keep == "best" and scores["accuracy"] > self._best_accuracy():
+            if self.team.is_rank_zero and self.config.keep == "best" and scores[self._criterion] > self._best_score():
                 save_weights(self.run.path / "best.safetensors", self.model)
                 write_json(self.run.path / "best.json", {"step": done, "epoch": epoch, **scores})
         logger.restart_clock()
 
-    def _best_accuracy(self) -> float:
+    @property
+    def _criterion(self) -> str:
+        """The score of a validation that `keep=best` goes by."""
+        return "balanced_accuracy" if self.config.balance else "accuracy"
+
+    def _best_score(self) -> float:
         path = self.run.path / "best.json"
         if not path.exists():
             return -1.0
         with suppress(OSError, ValueError, KeyError, TypeError, OverflowError):
-            accuracy = float(read_json(path)["accuracy"])
+            accuracy = float(read_json(path)[self._criterion])
             if 0 <= accuracy <= 100:
                 return accuracy
         raise UserError(f"{path} is damaged: remove it, and the best weights from now on are kept.")

@@ -24,20 +24,30 @@ def validate(
     batch_size: int = 500,
     team: Team = SINGLE_PROCESS,
 ) -> dict[str, float]:
-    """Accuracy in percent and mean log loss of the method's predictions on a split; leaves the model in eval mode.
+    """Accuracy, balanced accuracy (both in percent) and mean log loss of the method's predictions on a split.
 
-    A `team` shares out the batches; the sums are made in their order, and come out as those of one process.
+    Leaves the model in eval mode. A `team` shares out the batches; the sums are made in their order, and come out as
+    those of one process.
     """
     model.eval()
     starts = range(0, len(split), batch_size)
     sums = torch.zeros(len(starts), 2, device=device, dtype=torch.float64)
+    images_by_class = split.labels.bincount().double()
+    right_by_class = torch.zeros(len(images_by_class), device=device, dtype=torch.float64)
     for number in range(team.rank, len(starts), team.world_size):
         part = slice(starts[number], starts[number] + batch_size)
         x, y = to_float(split.images[part].to(device)), split.labels[part].to(device)
         probabilities = method.predict(model, x, make_generator(seed, "validation", part.start, device))
-        sums[number, 0] = (probabilities.argmax(1) == y).sum()
+        right = probabilities.argmax(1) == y
+        right_by_class.index_add_(0, y, right.double())
+        sums[number, 0] = right.sum()
         sums[number, 1] = functional.nll_loss(probabilities.clamp(min=1e-12).log(), y, reduction="sum")
     correct = loss = 0.0
     for right, lost in team.sum(sums).tolist():
         correct, loss = correct + right, loss + lost
-    return {"accuracy": 100 * correct / len(split), "loss": loss / len(split)}
+    shares = team.sum(right_by_class).cpu() / images_by_class  # 0 / 0, so not a number, for a class without images
+    return {
+        "accuracy": 100 * correct / len(split),
+        "loss": loss / len(split),
+        "balanced_accuracy": 100 * float(shares.nanmean()),
+    }
