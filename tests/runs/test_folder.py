@@ -89,7 +89,7 @@ def test_a_run_folder_tells_all_about_itself(undisturbed):
     assert run.info["cost"]["forward"] == 4 and run.info["cost"]["standard_steps"] == 4
     assert {"commit", "started", "finished", "seconds", "versions", "command"} <= run.info.keys()
     records = [json.loads(line) for line in (undisturbed / "metrics.jsonl").read_text().splitlines()]
-    assert records[-1]["validation"].keys() == {"accuracy", "loss"}
+    assert records[-1]["validation"].keys() == {"accuracy", "loss", "balanced_accuracy"}
     trained = [record for record in records if "loss" in record]
     assert trained[-1]["terms"].keys() == {"cross_entropy", "consistency"}
     assert trained[-1]["loss"] == pytest.approx(sum(trained[-1]["terms"].values()), rel=1e-5)

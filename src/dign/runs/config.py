@@ -238,7 +238,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model": "fastnet",
         "epochs": 0,
         "batch_size": 32,
-        "lr": 0.05,
+        "lr": 0.01,
         "schedule": "one-cycle",
         "scale": 0.25,
         "crop_fraction": 0.875,
