@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
     from dign.report.make import make_report
     from dign.runs.classifier import Classifier, load_model
     from dign.runs.config import RunConfig
+    from dign.runs.foreign.opening import open_model
     from dign.runs.predict import predict
     from dign.training.loop import resume, train
 
@@ -105,6 +106,7 @@ _PUBLIC = {
     "make_report": "dign.report.make",
     "mean_corruption_accuracy": "dign.metrics.aggregation",
     "noise_corruption_accuracy": "dign.metrics.aggregation",
+    "open_model": "dign.runs.foreign.opening",
     "plot": "dign.report.plot:",
     "predict": "dign.runs.predict",
     "resume": "dign.training.loop",
@@ -120,8 +122,8 @@ __all__ = [
     "Results", "RunConfig", "Smoothed", "Standard", "TRADES", "Temperature", "UserError", "accuracy",
     "apply_temperature", "calibration", "certify", "confusion", "corrupt", "evaluate", "fit_temperature",
     "from_arrays", "load_data", "load_model", "make_method", "make_report", "mean_corruption_accuracy",
-    "noise_corruption_accuracy", "plot", "predict", "resume", "robust_accuracy", "smoothed", "train", "augment",
-    "certification", "corruptions", "data", "evaluation", "landscape", "methods", "metrics", "models", "publish",
+    "noise_corruption_accuracy", "open_model", "plot", "predict", "resume", "robust_accuracy", "smoothed", "train",
+    "augment", "certification", "corruptions", "data", "evaluation", "landscape", "methods", "metrics", "models", "publish",
     "report", "runs", "training", "__version__",
 ]  # fmt: skip
 

@@ -35,7 +35,7 @@ def test_the_command_says_what_goes_with_what(tmp_path, monkeypatch, capsys):
     for args, sentence in (
         ([], "Say what to evaluate"),
         (["model.onnx"], "model.onnx is a file, but `dign evaluate` takes run folders: give the run"),
-        (["model.onnx"], "or --model MODULE:FUNCTION --weights FILE.safetensors --data NAME"),
+        (["model.onnx"], "or --model model.onnx --data NAME for a model"),
         (["runs/a", "--model", "a:b"], "Say what to evaluate"),
         (["--model", "a:b"], "name them with --data"),
         (["runs/a", "--size", "8"], "--size belongs to --model"),

@@ -7,12 +7,16 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+import dign
 import dign.data
 from dign.cli import main
 from dign.core.errors import UserError
-from dign.evaluation.foreign_model import foreign_subject, make_foreign_model
+from dign.evaluation.foreign_model import describe_foreign, foreign_subject
 from dign.evaluation.result_info import RunInfo
 from dign.evaluation.results import Results
+from dign.models.preprocessing import Preprocessing
+from dign.runs.foreign import ForeignModel, open_model
+from dign.runs.foreign.entries import import_entry
 
 MODULE = """
 import torch
@@ -92,7 +96,7 @@ def test_a_saved_model_is_measured_as_it_is(entry, weights, digits, tmp_path):
 
 def test_outputs_with_logits_and_modules_themselves_will_do(entry, digits):
     for name in ("LikeTransformers", "ready"):
-        subject = foreign_subject(f"{entry}:{name}", None, digits)
+        subject = foreign_subject(open_model(f"{entry}:{name}"), f"{entry}:{name}", digits)
         probabilities = subject.predict(subject.model, torch.zeros(2, 3, 8, 8), None)
         assert probabilities.shape == (2, 10) and probabilities.sum().item() == pytest.approx(2)
         assert subject.about.name == f"{entry}:{name}"
@@ -100,13 +104,13 @@ def test_outputs_with_logits_and_modules_themselves_will_do(entry, digits):
 
 def test_the_path_of_modules_is_left_as_it_was(entry):
     before = list(sys.path)
-    make_foreign_model(f"{entry}:make_model")
+    import_entry(f"{entry}:make_model")
     assert sys.path == before
 
 
 def test_mistakes_are_named(entry, weights, digits, tmp_path):
     for name, message in (
-        ("wrong_classes", r"must give logits \(N, 10\)"),
+        ("wrong_classes", "knows 7 classes, but digits has 10: name data with"),
         ("wrong_size", r"fails on images of shape \(2, 3, 8, 8\)"),
         ("broken", "RuntimeError: no such file as I want"),
         ("nothing", "gave a int"),
@@ -116,19 +120,19 @@ def test_mistakes_are_named(entry, weights, digits, tmp_path):
         ("missing", "has no attribute 'missing'"),
     ):
         with pytest.raises(UserError, match=message):
-            foreign_subject(f"{entry}:{name}", None, digits)
+            foreign_subject(open_model(f"{entry}:{name}"), f"{entry}:{name}", digits)
     with pytest.raises(UserError, match="No module named"):
-        make_foreign_model("no_such_module:make_model")
+        import_entry("no_such_module:make_model")
     with pytest.raises(UserError, match=f"is a file: name its module, as in {entry}:make_model"):
-        make_foreign_model(f"{entry}.py:make_model")
+        import_entry(f"{entry}.py:make_model")
     with pytest.raises(UserError, match="MODULE:FUNCTION"):
-        make_foreign_model("make_model")
+        import_entry("make_model")
     (tmp_path / "mine.pt").write_bytes(b"whatever")
-    with pytest.raises(UserError, match=r"is not a file of torch\.save, or is damaged"):
-        foreign_subject(f"{entry}:make_model", tmp_path / "mine.pt", digits)
+    with pytest.raises(UserError, match=r"is not a file of torch.save, or is damaged"):
+        open_model(f"{entry}:make_model", weights=tmp_path / "mine.pt")
     save_file({"other": torch.zeros(1)}, tmp_path / "other.safetensors")
     with pytest.raises(UserError, match="belongs to another model"):
-        foreign_subject(f"{entry}:make_model", tmp_path / "other.safetensors", digits)
+        open_model(f"{entry}:make_model", weights=tmp_path / "other.safetensors")
 
 
 def test_a_model_may_import_what_lies_beside_it_when_it_runs(tmp_path, monkeypatch):
@@ -147,3 +151,56 @@ def test_a_model_may_import_what_lies_beside_it_when_it_runs(tmp_path, monkeypat
     )
     words = ("--data", "digits", "--size", "8", "--only", "contrast", "--severity", "1", "--quiet")
     assert command("--model", "lazy_module:Lazy", *words) == 0
+
+
+def test_how_images_are_prepared_and_what_is_not_known_is_said(digits):
+    network = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
+    known = ForeignModel(network, "net", Preprocessing(8, (0.5,) * 3, (0.25,) * 3, "crop", 0.875, "bicubic"))
+    assert describe_foreign(known, digits) == [
+        "net: images of 8x8 pixels, crop fraction 0.875, bicubic, mean 0.5, 0.5, 0.5, std 0.25, 0.25, 0.25."
+    ]
+    bare = ForeignModel(network, "net", classes=list("abcdefghij"))
+    assert [line.partition(":")[0] for line in describe_foreign(bare, digits)] == [
+        "net",
+        "No normalization is known",
+        "Its classes are called a, b, c and 7 more, those of digits 0, 1, 2 and 7 more",
+    ]
+
+
+def test_classes_in_another_order_are_measured_in_the_datas_order(digits):
+    names = [str(digit) for digit in reversed(range(10))]
+    model = ForeignModel(nn.Sequential(nn.Flatten(), nn.Linear(192, 10)), "net", classes=names)
+    images = torch.rand(2, 3, 8, 8)
+    before = model(images)
+    subject = foreign_subject(model, "net", digits)
+    assert torch.equal(subject.model(images), before.flip(1)) and len(describe_foreign(model, digits)) == 2
+
+
+def test_an_onnx_file_is_measured_at_the_size_that_it_fixes(digits, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("onnxscript", reason="needs the extra dign[onnx]")
+    monkeypatch.chdir(tmp_path)
+    network = nn.Sequential(nn.Flatten(), nn.Linear(192, 10)).eval()
+    torch.onnx.export(network, (torch.rand(2, 3, 8, 8),), "net.onnx", dynamo=True, verbose=False)
+    capsys.readouterr()
+    only = ("--only", "contrast", "--severity", 3, "--out", "mine")
+    assert command("--model", "net.onnx", "--data", "digits", *only) == 0
+    shown = capsys.readouterr().err
+    assert "net: images of 8x8 pixels." in shown and "unless you set --mean and --std" in shown
+    expected = dign.evaluate(network, digits, dign.Conditions(corruptions=("contrast",), severities=(3,)))
+    found = Results.load(tmp_path / "mine")
+    assert found.clean.accuracy == expected.clean.accuracy and found.run.model == "net.onnx"
+    assert found.corruptions["contrast"].accuracy == pytest.approx(expected.corruptions["contrast"].accuracy)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--mean", "1,2"), "invalid --mean '1,2': expected three numbers"),
+        (("--std", "0,1,1"), "invalid --std '0,1,1': expected three numbers"),
+        (("--trust", "--model", "no.pt2"), "There is no file no.pt2."),
+    ],
+)
+def test_mistakes_in_options_are_named(tmp_path, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(tmp_path)
+    assert command("--model", "net.onnx", "--data", "digits", *words) == 2
+    assert message in capsys.readouterr().err

@@ -70,7 +70,7 @@ def test_the_device_is_that_of_parameters_or_buffers():
     ("net", "message"),
     [
         (nn.Sequential(Net(), nn.Softmax(1)), "gives probabilities, where logits are expected: leave out its softmax"),
-        (nn.Flatten(), r"must give logits \(N, 3\) for the 3 classes of x, but gives \(2, 48\)"),
+        (nn.Flatten(), "knows 48 classes, but x has 3: name data with the model's classes"),
         (nn.Linear(3, 3), r"fails on images of shape \(2, 3, 4, 4\)"),
         (nn.Identity(), "must give logits"),
     ],

@@ -11,7 +11,7 @@ from dign.corruptions import write_benchmark
 from dign.evaluation.conditions import Conditions, benchmark_for
 from dign.evaluation.evaluate import evaluate
 from dign.evaluation.results import Results
-from dign.evaluation.subjects import evaluate_run, fit_split_temperature
+from dign.evaluation.subjects import evaluate_run, fit_split_temperature, limit_split
 from dign.methods import RSE
 
 
@@ -66,3 +66,14 @@ def test_a_run_that_cannot_be_written_to_is_refused_before_it_is_measured(run, n
     monkeypatch.setattr("dign.evaluation.subjects.evaluate_subject", lambda *a, **k: pytest.fail("it was measured"))
     with pytest.raises(UserError, match="No permission to write results"):
         evaluate_run(run, noise, device="cpu")
+
+
+def test_part_of_a_split_is_spread_evenly_over_it(run, noise):
+    data = run.data()
+    part = limit_split(data, "test", 10).test
+    chosen = [index * len(data.test) // 10 for index in range(10)]
+    assert torch.equal(part.images, data.test.images[chosen]) and torch.equal(part.labels, data.test.labels[chosen])
+    assert limit_split(data, "test", None) is data and limit_split(data, "test", 10**6) is data
+    results = evaluate_run(run, noise, device="cpu", images=10, keep_earlier=False)
+    assert results.clean.count == results.evaluation.images == results.evaluation.limit == 10
+    assert Results.load(run.path).evaluation.limit == 10

@@ -65,3 +65,15 @@ def test_results_by_another_severity_table_are_not_those_of_the_grid():
     assert evaluation.describes(results("cifar")) and not evaluation.describes(results("imagenet"))
     asked = Evaluation.from_mapping({"only": "fog", "severity": 1, "profile": "imagenet"})
     assert asked.describes(results("imagenet")) and not asked.describes(results("cifar"))
+
+
+def test_results_of_part_of_the_images_are_not_those_of_all():
+    def results(limit):
+        how = EvaluationInfo(split="test", seed=0, profile="cifar", image_size=(32, 32), images=10, limit=limit)
+        return make_fake_results(how, ["fog"], [1])
+
+    everything, part = (Evaluation.from_mapping({"only": "fog", "severity": 1, "images": n}) for n in (None, 10))
+    assert everything.describes(results(None)) and not everything.describes(results(10))
+    assert part.describes(results(10)) and not part.describes(results(None))
+    with pytest.raises(UserError, match="images must be at least 1, not 0"):
+        Evaluation.from_mapping({"images": 0})

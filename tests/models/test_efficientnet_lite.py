@@ -5,7 +5,7 @@ import torch
 from real_torchvision import need
 from torch.nn import functional
 
-from dign.models import count_parameters
+from dign.models import count_parameters, find_preprocessing
 from dign.models.efficientnet_lite import EfficientNetLite0, SameConv2d
 
 
@@ -35,8 +35,5 @@ def test_logits_are_those_of_timm(size):
 
 
 def test_what_its_weights_expect_is_what_timm_says():
-    from dign.models import preprocessing_of
-
-    timm = need("timm", "timm")
-    theirs = preprocessing_of("timm:tf_efficientnet_lite0", timm.create_model("tf_efficientnet_lite0"))
-    assert EfficientNetLite0.preprocessing == theirs
+    need("timm", "timm")
+    assert EfficientNetLite0.preprocessing == find_preprocessing("timm:tf_efficientnet_lite0")

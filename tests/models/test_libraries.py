@@ -5,7 +5,7 @@ import torch
 from real_torchvision import need
 
 from dign.core.errors import UserError
-from dign.models import build, fetch_pretrained, preprocessing_of
+from dign.models import build, fetch_pretrained, find_preprocessing
 from dign.models.libraries import build_from_library, import_library
 
 
@@ -37,12 +37,12 @@ def test_names_are_checked_and_the_nearest_are_suggested():
 def test_what_weights_expect_comes_from_the_library():
     need("timm", "timm")
     imagenet = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-    of_timm = preprocessing_of("timm:resnet10t", build_from_library("timm:resnet10t", 2))
-    assert (of_timm.size, of_timm.crop, of_timm.interpolation) == (176, 0.875, "bicubic")
-    of_torchvision = preprocessing_of("torchvision:resnet18", torch.nn.Identity())
-    assert (of_torchvision.size, of_torchvision.crop, of_torchvision.interpolation) == (224, 0.875, "bilinear")
+    of_timm = find_preprocessing("timm:resnet10t")
+    assert (of_timm.size, of_timm.crop_fraction, of_timm.interpolation) == (176, 0.875, "bicubic")
+    of_torchvision = find_preprocessing("torchvision:resnet18")
+    assert (of_torchvision.size, of_torchvision.crop_fraction, of_torchvision.interpolation) == (224, 0.875, "bilinear")
     assert (of_timm.mean, of_timm.std) == (of_torchvision.mean, of_torchvision.std) == imagenet
-    assert preprocessing_of("resnet18", torch.nn.Identity()).describe() == ""
+    assert find_preprocessing("resnet18").describe() == ""
 
 
 def test_trained_weights_of_torchvision_come_from_its_cache(torchvision_cache):

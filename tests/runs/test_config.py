@@ -3,6 +3,7 @@
 import tomllib
 
 import pytest
+from real_torchvision import need
 
 from dign.core.errors import UserError
 from dign.runs.config import PRESETS, RunConfig, read_toml
@@ -91,3 +92,21 @@ def test_unreadable_configuration_files_are_named(tmp_path):
 def test_freezing_needs_weights_to_keep():
     with pytest.raises(UserError, match="set init as well"):
         RunConfig(data="digits", freeze="body")
+
+
+def test_photographs_are_cut_and_resized_as_the_weights_were_trained():
+    need("torchvision", "torchvision")
+
+    def framing(**values):
+        config = RunConfig.from_mapping({"data": "folder:x", "size": 224, "init": "x.pth", **values})
+        return config.crop_fraction, config.interpolation
+
+    assert framing(model="torchvision:convnext_tiny") == (0.9492, "bilinear")  # 224 of 236 pixels
+    assert framing(model="torchvision:convnext_tiny", crop_fraction=0.5) == (0.5, "bilinear")
+    assert framing(model="torchvision:convnext_tiny", preset="paper") == (1.0, "bicubic")
+    assert framing(model="efficientnet_lite0") == framing(model="resnet18") == (0.875, "bicubic")
+
+
+def test_norms_can_be_frozen_only_where_there_are_weights():
+    with pytest.raises(UserError, match="freeze_norms needs weights to keep: set init as well"):
+        RunConfig(data="cifar10", freeze_norms=True)

@@ -10,15 +10,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dign.cli import attack
-from dign.cli.opening import open_model, show_progress
+from dign.cli.opening import OF_MODEL, open_model, show_progress
 from dign.cli.options import set_option
 from dign.corruptions.settings import PROFILES
+from dign.runs.config import RunConfig
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from dign.evaluation.results import Results
     from dign.parallel.team import Team
+
+
+def _choice(setting: str) -> click.Choice:
+    return click.Choice(RunConfig.__dataclass_fields__[setting].metadata["choices"])
 
 
 @click.command("evaluate", short_help="Measure accuracy and calibration, clean and corrupted.")
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
     help="images to measure on",
 )
 @click.option("--temperature", is_flag=True, help="also fit a temperature on the validation split and show its effect")
+@click.option("--images", type=click.IntRange(min=1), help="measure this many images, spread evenly over the split")
 @click.option("--seed", type=int, default=0, show_default=True, help="seed of the corruptions")
 @click.option(
     "--batch-size", type=click.IntRange(min=1), default=500, show_default=True, help="images predicted at once"
@@ -51,9 +57,22 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="print the summary as JSON")
 @click.option("--quiet", "-q", is_flag=True, help="no progress bar, no summary")
 @click.option(
-    "--model", metavar="MODULE:FUNCTION", help="instead of RUNS: your own code that makes a module, or hub:DIR"
+    "--model",
+    metavar="MODEL",
+    help="instead of RUNS: FILE.onnx, FILE.pt2, a Hugging Face folder, timm:NAME, torchvision:NAME, hub:DIR, or "
+    "your own code MODULE:FUNCTION that makes a module",
 )
-@click.option("--weights", type=click.Path(), metavar="FILE", help="safetensors file with the weights of --model")
+@click.option(
+    "--weights", type=click.Path(), metavar="FILE", help=".safetensors or .pth file with the weights of --model"
+)
+@click.option(
+    "--trust", is_flag=True, help="open a --model that can run code (.pt2, TorchScript): you know who made it"
+)
+@click.option("--mean", metavar="R,G,B", help="normalization of --model, in [0,1] units  [default: as its files say]")
+@click.option("--std", metavar="R,G,B", help="likewise")
+@click.option("--fit", type=_choice("fit"), help="how a picture of --data becomes a square for --model")
+@click.option("--crop-fraction", type=click.FloatRange(0.1, 1), help="share of the shorter side that --fit crop keeps")
+@click.option("--interpolation", type=_choice("interpolation"), help="how pictures are resized for --model")
 @click.option("--data", metavar="NAME", help="data set to evaluate on  [default: the run's own]")
 @click.option("--skip-unreadable", is_flag=True, help="leave out images of a folder that cannot be read")
 @click.option("--size", type=click.IntRange(min=1), help="resize the images of --data to SIZE x SIZE, for --model")
@@ -66,8 +85,11 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     (published, or made by `dign corrupt`), which is read batch by batch.
 
     Writes results.json into each run's folder (schema: docs/results.md); what was measured there before is kept. --data
-    measures runs on other images with the same classes, without those that they were trained on. --model imports
-    MODULE, which runs its code, and calls FUNCTION for a torch.nn.Module from images in [0,1] to logits.
+    measures runs on other images with the same classes, without those that they were trained on.
+
+    --model takes whatever you have: the normalization, size and crop that it wants are read from its files or its
+    library, and shown. MODULE:FUNCTION imports MODULE, which runs its code, and calls FUNCTION for a torch.nn.Module
+    from images in [0,1] to logits.
 
     \b
     Examples:
@@ -80,6 +102,8 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
       dign evaluate runs/a --devices 4
       dign evaluate runs/a --attack apgd --eps 8/255
       dign evaluate --model hub:models/photos --data folder:photos --size 64
+      dign evaluate --model photos.onnx --data folder:photos
+      dign evaluate --model timm:resnet50 --weights mine.pth --data folder:photos
       dign evaluate --model my_module:make_model --weights my.safetensors --data cifar10 --out mine/results.json
     """
     from rich.console import Console
@@ -87,15 +111,16 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     from dign.core.errors import UserError
 
     plan = attack.make_attack(options)
-    for option in ("weights", "size", "label", "out"):
-        if options[option] is not None and not options["model"]:
-            raise UserError(f"--{option} belongs to --model MODULE:FUNCTION, and a run knows its own: leave it out.")
+    for option in ("size", "label", "out", *OF_MODEL):
+        if options[option] not in (None, False) and not options["model"]:
+            flag = option.replace("_", "-")
+            raise UserError(f"--{flag} belongs to --model MODEL, and a run knows its own: leave it out.")
     if bool(runs) == bool(options["model"]):
-        raise UserError("Say what to evaluate: run folders, or --model MODULE:FUNCTION with --data NAME.")
+        raise UserError("Say what to evaluate: run folders, or --model MODEL with --data NAME.")
     if options["benchmark"] and options["split"] != "test":
         raise UserError("--benchmark holds corrupted test images: drop --split, or drop --benchmark.")
-    if options["benchmark"] and (options["profile"] or options["seed"]):
-        raise UserError("--benchmark holds images that are made already: drop --profile and --seed.")
+    if options["benchmark"] and (options["profile"] or options["seed"] or options["images"]):
+        raise UserError("--benchmark holds images that are made already: drop --profile, --seed and --images.")
     from dign.core.allocator import reuse_memory
     from dign.parallel.fabric import join_processes
 
@@ -130,7 +155,7 @@ def _evaluate_runs(
     on_the_fly, common = _conditions(options), _common(options)
     _refuse_files(runs)
     wanted = on_the_fly.severities if options["severity"] else None
-    elsewhere = {key: options[key] for key in ("data", "skip_unreadable")}
+    elsewhere = {key: options[key] for key in ("data", "skip_unreadable", "images")}
     with team.all_or_none():
         opened = [load_run(path) for path in runs]
     for run in opened:
@@ -157,7 +182,7 @@ def _refuse_files(runs: tuple[str, ...]) -> None:
     for path in filter(os.path.isfile, runs):
         raise UserError(
             f"{path} is a file, but `dign evaluate` takes run folders: give the run that it was made from, or "
-            "--model MODULE:FUNCTION --weights FILE.safetensors --data NAME for a model of your own."
+            f"--model {path} --data NAME for a model that dign did not train."
         )
 
 
@@ -167,10 +192,11 @@ def _evaluate_model(
     from dign.core.files import write_json
     from dign.evaluation.conditions import benchmark_for
     from dign.evaluation.examples import EXAMPLES_FILE
-    from dign.evaluation.subjects import evaluate_subject
+    from dign.evaluation.subjects import evaluate_subject, limit_split
 
     conditions = _conditions(options)
     subject, data, out = open_model(options, console, team)
+    data = limit_split(data, options["split"], options["images"])
     with team.all_or_none():
         if options["benchmark"]:
             wanted = conditions.severities if options["severity"] else None

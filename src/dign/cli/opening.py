@@ -9,6 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from dign.cli.usage_errors import name_options
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -19,27 +23,74 @@ if TYPE_CHECKING:
 Follower = Callable[[int, int], None]
 
 
+OF_MODEL = ("weights", "trust", "mean", "std", "fit", "crop_fraction", "interpolation")
+"""Options about a model that runs and hub folders know by themselves."""
+
+
 def open_model(options: dict[str, Any], console: Console, team: Team) -> tuple[Subject, DataSet, Path]:
-    """The model of --model, the data of --data, and the file for the results."""
+    """The model of --model, the data of --data, and the file for the results; shows how images are prepared."""
     from dign.core.errors import UserError
-    from dign.data import load
-    from dign.evaluation.foreign_model import foreign_subject
     from dign.evaluation.results import RESULTS_FILE
-    from dign.runs.hub_config import HUB_PREFIX
 
     if options["data"] is None:
         raise UserError("--model needs images: name them with --data, as in --data cifar10.")
-    if options["weights"] is not None and options["model"].startswith(HUB_PREFIX):
-        raise UserError(f"{options['model']} has weights of its own: leave out --weights.")
     out = Path(options["out"] or RESULTS_FILE)
     out = out if out.suffix == ".json" else out / RESULTS_FILE
     sys.path.insert(0, os.getcwd())  # for all that the user's module imports, also later
     with team.all_or_none():
-        data = load(options["data"], size=options["size"], skip_unreadable=options["skip_unreadable"])
-        subject = foreign_subject(options["model"], options["weights"], data, options["label"])
+        data, subject, notes = _open_subject(options)
+    for note in notes:
+        console.print(
+            name_options(note, click.get_current_context().command), highlight=False, markup=False, soft_wrap=True
+        )
     if data.skipped:
         console.print(f"{len(data.skipped)} images are left out, since they cannot be read.", soft_wrap=True)
     return subject, data, out
+
+
+def _open_subject(options: dict[str, Any]) -> tuple[DataSet, Subject, list[str]]:
+    """The data, the model, and how images are prepared for it."""
+    from dign.core.errors import UserError
+    from dign.data import load
+    from dign.data.framing import Framing
+    from dign.evaluation.foreign_model import describe_foreign, foreign_subject, hub_subject
+    from dign.models.preprocessing import Preprocessing
+    from dign.runs.foreign import open_model as open_foreign
+    from dign.runs.hub_config import HUB_PREFIX, hub_folder, read_hub_config
+
+    entry, skip = options["model"], {"skip_unreadable": options["skip_unreadable"]}
+    if entry.startswith(HUB_PREFIX):
+        for option in OF_MODEL:
+            if options[option] not in (None, False):
+                raise UserError(f"{entry} has weights and settings of its own: leave out --{option.replace('_', '-')}.")
+        framing = Framing(**read_hub_config(hub_folder(entry))["framing"])
+        data = load(options["data"], size=options["size"], framing=framing, **skip)
+        return data, hub_subject(entry, data, options["label"]), []
+    given = Preprocessing(
+        options["size"],
+        _numbers("mean", options),
+        _numbers("std", options),
+        *(options[name] for name in ("fit", "crop_fraction", "interpolation")),
+    )
+    model = open_foreign(entry, weights=options["weights"], preprocessing=given, trust=options["trust"])
+    wanted = model.preprocessing
+    framing = Framing(wanted.fit or "crop", wanted.crop_fraction or 1.0, wanted.interpolation or "bicubic")
+    data = load(options["data"], size=wanted.size, framing=framing, **skip)
+    return data, foreign_subject(model, entry, data, options["label"]), describe_foreign(model, data)
+
+
+def _numbers(name: str, options: dict[str, Any]) -> tuple[float, ...] | None:
+    from dign.core.errors import UserError
+
+    if options[name] is None:
+        return None
+    try:
+        values = tuple(map(float, options[name].split(",")))
+    except ValueError:
+        values = ()
+    if len(values) != 3 or (name == "std" and min(values) <= 0):
+        raise UserError(f"invalid --{name} '{options[name]}': expected three numbers, e.g. 0.485,0.456,0.406")
+    return values
 
 
 @contextmanager

@@ -98,11 +98,15 @@ def check_logits(
         shape = ", ".join(map(str, gray.shape))
         raise UserError(f"{name} fails on images of shape ({shape}): {summarize_error(error)}") from error
     logits = logits_of(output)
-    if logits.dim() != 2 or len(logits) != 2 or (classes is not None and logits.shape[1] != classes):
-        wanted = "(N, C)" if classes is None else f"(N, {classes}) for the {classes} classes of {data}"
-        raise UserError(f"{name} must give logits {wanted}, but gives {tuple(logits.shape)} for two images.")
+    if logits.dim() != 2 or len(logits) != 2:
+        raise UserError(f"{name} must give logits (N, C), but gives {tuple(logits.shape)} for two images.")
     if logits.shape[1] < 2:
         raise UserError(f"{name} gives one logit per image: expected one for each class, two for a binary classifier.")
+    if classes is not None and logits.shape[1] != classes:
+        raise UserError(
+            f"{name} knows {logits.shape[1]} classes, but {data} has {classes}: name data with the model's classes, or "
+            "fine-tune the model on these."
+        )
     if not bool(logits.isfinite().all()):
         raise UserError(f"{name} gives logits that are not finite for a gray image: check its weights.")
     if _look_like_probabilities(logits):

@@ -68,6 +68,7 @@ class EvaluationInfo:
         left_out: Images that were left out because the model was trained on them; None for its own data set.
         skipped: Images that were left out because they cannot be read.
         images_sha256: Digest of the images and labels.
+        limit: The largest number of images that was asked for; None for all of the split.
         earlier: Where an evaluation was added to an earlier one under the same circumstances: which corruptions are
             from then, with its `time`, `commit` and `device`.
     """
@@ -88,6 +89,7 @@ class EvaluationInfo:
     left_out: int | None = None
     skipped: int | None = None
     images_sha256: str | None = None
+    limit: int | None = None
     earlier: tuple[dict[str, str], ...] | None = None
 
     @classmethod
@@ -104,13 +106,13 @@ class EvaluationInfo:
     def to_json(self) -> dict[str, Any]:
         value = {**asdict(self), "image_size": list(self.image_size) if self.image_size else None}
         value["earlier"] = list(self.earlier) if self.earlier else None
-        optional = ("device", "left_out", "skipped", "images_sha256", "earlier")  # older files do not say
+        optional = ("device", "left_out", "skipped", "images_sha256", "limit", "earlier")  # older files do not say
         return {key: entry for key, entry in value.items() if entry is not None or key not in optional}
 
     @staticmethod
     def _read_entry(key: str, value: Any) -> Any:
         """The entry, or None where it has the wrong type."""
-        if key in ("images", "bins", "left_out", "skipped"):
+        if key in ("images", "bins", "left_out", "skipped", "limit"):
             return value if is_count(value) else None
         if key == "seed":
             return value if is_whole(value) else None

@@ -56,6 +56,7 @@ def evaluate_run(
     device: str = "auto",
     batch_size: int = 500,
     temperature: bool = False,
+    images: int | None = None,
     data: str | None = None,
     skip_unreadable: bool = False,
     keep_earlier: bool = True,
@@ -75,6 +76,7 @@ def evaluate_run(
         device: "auto", "cpu", "cuda", ...
         batch_size: Images predicted at once; changes speed and memory, not results.
         temperature: Also fit a temperature on the validation split, and give the scores at it.
+        images: Measure no more than this many images, spread evenly over the split; by default all.
         data: Other images than the run's: a data set's name, or "folder:PATH" with the run's classes. Images that the
             run was trained or validated on are left out, wherever they are now. By default the run's own.
         skip_unreadable: Leave out images of a folder that cannot be read.
@@ -94,6 +96,7 @@ def evaluate_run(
             raise UserError(f"No permission to write results into {run.path}: copy the run to where you may write.")
         method, model = run.method(), run.model()
         found = load_data_for(run, data, skip_unreadable=skip_unreadable)
+        found = replace(found, data=limit_split(found.data, split, images))
     if run.config.winograd:
         use_winograd(model)
     about = RunInfo(
@@ -121,6 +124,7 @@ def evaluate_run(
         left_out=found.left_out,
         skipped=len(found.data.skipped) or None,
         images_sha256=hash_split(getattr(found.data, split)),
+        limit=images,
     )
     results = replace(results, evaluation=info)
     if found.left_out is not None:
@@ -186,6 +190,16 @@ def evaluate_subject(
         measured.images,
     )
     return results, examples
+
+
+def limit_split(data: DataSet, split: str, images: int | None) -> DataSet:
+    """The data with at most `images` images in a split, at equal distances: it may be sorted by class."""
+    whole: Split = getattr(data, split)
+    if images is None or images >= len(whole):
+        return data
+    chosen = torch.arange(images) * len(whole) // images
+    limited: dict[str, Any] = {split: Split(whole.images[chosen], whole.labels[chosen])}
+    return replace(data, **limited)
 
 
 def _check_splits(data: DataSet, split: str, temperature: bool) -> None:

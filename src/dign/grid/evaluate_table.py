@@ -31,6 +31,7 @@ class Evaluation:
     seed: int = 0
     batch_size: int = 500
     temperature: bool = False
+    images: int | None = None
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Evaluation:
@@ -55,7 +56,9 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         choose_corruptions(self.only)
-        kinds = {"profile": str | None, "split": str, "seed": int, "batch_size": int, "temperature": bool}
+        kinds = {"profile": str | None, "split": str, "seed": int, "batch_size": int, "temperature": bool} | {
+            "images": int | None
+        }
         for name, kind in kinds.items():
             object.__setattr__(self, name, coerce(getattr(self, name), kind, name))
         check_value("split", self.split, SPLITS, None)
@@ -63,10 +66,12 @@ class Evaluation:
             check_value("profile", self.profile, PROFILES, None)
         check_value("seed", self.seed, None, 0)
         check_value("batch_size", self.batch_size, None, 1)
+        if self.images is not None:
+            check_value("images", self.images, None, 1)
         if self.benchmark and self.split != "test":
             raise UserError("benchmark holds corrupted test images: drop split, or drop benchmark.")
-        if self.benchmark and (self.profile or self.seed):
-            raise UserError("benchmark holds images that are made already: drop profile and seed.")
+        if self.benchmark and (self.profile or self.seed or self.images):
+            raise UserError("benchmark holds images that are made already: drop profile, seed and images.")
         if self.temperature and self.split == "validation":
             raise UserError("The temperature is fitted on the validation split: evaluate another one, or drop it.")
 
@@ -86,7 +91,7 @@ class Evaluation:
         benchmark = Path(self.benchmark).name if self.benchmark else None
         if how.split != self.split or how.benchmark != benchmark:
             return False
-        if self.temperature and not results.temperature:
+        if (self.temperature and not results.temperature) or how.limit != self.images:
             return False
         if benchmark is None and (how.seed, how.profile) != (self.seed, self._profile_of(how)):
             return False

@@ -138,6 +138,7 @@ def _advance(folder: Path, run: PlannedRun, before: State, threads: int, progres
         device=run.config.device,
         batch_size=run.evaluation.batch_size,
         temperature=run.evaluation.temperature,
+        images=run.evaluation.images,
         keep_earlier=False,  # the runs of a grid are compared: each has the grid's conditions and no others
         progress=progress.at,
     )

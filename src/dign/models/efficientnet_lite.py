@@ -69,7 +69,7 @@ class EfficientNetLite0(nn.Module):
     """
 
     preprocessing = Preprocessing(
-        size=224, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), crop=0.875, interpolation="bicubic"
+        size=224, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), fit="crop", crop_fraction=0.875, interpolation="bicubic"
     )
     """What the published ImageNet weights were trained with."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
@@ -58,42 +58,36 @@ def _check_known(name: str, how: str, list_models: Callable[[], list[str]]) -> N
     raise UserError(f"Unknown {library} model '{short}': {hint}.")
 
 
-def preprocessing_of(name: str, network: nn.Module) -> Preprocessing:
-    """What trained weights of a network expect of images, as its library states it; empty where that is not known.
-
-    Args:
-        name: The model's name, as `build` takes it.
-        network: The network itself, without the normalization in front.
-    """
-    if name.startswith(TORCHVISION):
-        return _torchvision_preprocessing(import_library("torchvision.models", name), name.removeprefix(TORCHVISION))
-    stated = getattr(network, "preprocessing", None)
-    if isinstance(stated, Preprocessing):
-        return stated
-    config = getattr(network, "pretrained_cfg", None) or {}
-    size = config.get("input_size")
-    interpolation = config.get("interpolation")
+def read_timm_preprocessing(config: Mapping[str, Any]) -> Preprocessing:
+    """What a `pretrained_cfg` of timm says, in a library or in the configuration file of a folder."""
+    size, mode = config.get("input_size"), config.get("crop_mode", "center")
     return Preprocessing(
         size=size[-1] if size else None,
         mean=tuple(config["mean"]) if config.get("mean") else None,
         std=tuple(config["std"]) if config.get("std") else None,
-        crop=config.get("crop_pct"),
-        interpolation=interpolation if interpolation in INTERPOLATIONS else None,
+        fit="squash" if mode == "squash" else "crop",
+        crop_fraction=config.get("crop_pct"),
+        interpolation=_known_interpolation(config.get("interpolation")),
     )
 
 
-def _torchvision_preprocessing(models: Any, name: str) -> Preprocessing:
+def read_torchvision_preprocessing(name: str) -> Preprocessing:
     """As the transforms say that come with torchvision's weights."""
+    models = import_library("torchvision.models", f"{TORCHVISION}{name}")
     transforms = models.get_model_weights(name).DEFAULT.transforms()
     size, resized = transforms.crop_size[0], transforms.resize_size[0]
-    interpolation = transforms.interpolation.value
     return Preprocessing(
         size=size,
         mean=tuple(transforms.mean),
         std=tuple(transforms.std),
-        crop=round(size / resized, 4),
-        interpolation=interpolation if interpolation in INTERPOLATIONS else None,
+        fit="crop",
+        crop_fraction=round(size / resized, 4),
+        interpolation=_known_interpolation(transforms.interpolation.value),
     )
+
+
+def _known_interpolation(name: str | None) -> str | None:
+    return name if name in INTERPOLATIONS else None
 
 
 def fetch_pretrained(name: str) -> dict[str, Tensor]:

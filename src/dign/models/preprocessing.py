@@ -1,10 +1,11 @@
-"""What trained weights expect of an image: its size, normalization, crop and interpolation."""
+"""What trained weights expect of an image: its size, how it is cut to that, and its normalization."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
-INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
+FITS = ("crop", "pad", "squash")
+INTERPOLATIONS = ("bilinear", "bicubic")
 
 
 @dataclass(frozen=True)
@@ -15,18 +16,29 @@ class Preprocessing:
         size: Side of the square images, in pixels.
         mean: Of each channel, in [0,1] units.
         std: Of each channel, in [0,1] units.
-        crop: The share of the resized picture's shorter side that the middle crop keeps.
+        fit: One of `FITS`: the middle of a picture is cut out, or all of it is padded or squashed to a square.
+        crop_fraction: The share of the resized picture's shorter side that the crop keeps.
         interpolation: One of `INTERPOLATIONS`.
 
-    >>> Preprocessing(size=224, crop=0.875).describe()
-    '224 pixels, crop 0.875'
+    >>> Preprocessing(size=224, crop_fraction=0.875).describe()
+    '224 pixels, crop fraction 0.875'
     """
 
     size: int | None = None
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
-    crop: float | None = None
+    fit: str | None = None
+    crop_fraction: float | None = None
     interpolation: str | None = None
+
+    def override(self, other: Preprocessing) -> Preprocessing:
+        """This, with what `other` knows in its place.
+
+        >>> Preprocessing(size=224, fit="crop").override(Preprocessing(size=160))
+        Preprocessing(size=160, mean=None, std=None, fit='crop', crop_fraction=None, interpolation=None)
+        """
+        known = {spec.name: getattr(other, spec.name) for spec in fields(other)}
+        return replace(self, **{name: value for name, value in known.items() if value is not None})
 
     def describe(self) -> str:
         """What is known, for a line of text.
@@ -36,7 +48,8 @@ class Preprocessing:
         """
         parts = [
             f"{self.size} pixels" if self.size else "",
-            f"crop {self.crop:g}" if self.crop else "",
+            {"squash": "squashed", "pad": "padded"}.get(self.fit or "", ""),
+            f"crop fraction {self.crop_fraction:g}" if self.crop_fraction and self.fit in (None, "crop") else "",
             self.interpolation or "",
             f"mean {_join(self.mean)}" if self.mean else "",
             f"std {_join(self.std)}" if self.std else "",

@@ -13,8 +13,17 @@ from dign.core.seeds import preserve_global_generators, seed_global_generators
 from dign.models.densenet import DenseNet121
 from dign.models.efficientnet_lite import EfficientNetLite0
 from dign.models.fastnet import FastNet, tinynet, wide_fastnet
-from dign.models.libraries import PREFIXES, build_from_library
+from dign.models.libraries import (
+    PREFIXES,
+    TIMM,
+    TORCHVISION,
+    build_from_library,
+    import_library,
+    read_timm_preprocessing,
+    read_torchvision_preprocessing,
+)
 from dign.models.normalize import Normalize, spread
+from dign.models.preprocessing import Preprocessing
 from dign.models.resnet import ResNet18, wide_resnet18
 
 MODELS: dict[str, Callable[[int, tuple[int, int]], nn.Module]] = {
@@ -68,6 +77,25 @@ def build(
         else:
             raise unknown_name("model", name, [*MODELS, "timm:NAME", "torchvision:NAME"])
     return nn.Sequential(Normalize(mean, std), body)
+
+
+def find_preprocessing(name: str) -> Preprocessing:
+    """What trained weights of an architecture expect of images, as its library or it states; empty where it does not.
+
+    Args:
+        name: As `build` takes it.
+
+    >>> find_preprocessing("efficientnet_lite0").crop_fraction
+    0.875
+    >>> find_preprocessing("resnet18").describe()
+    ''
+    """
+    if name.startswith(TORCHVISION):
+        return read_torchvision_preprocessing(name.removeprefix(TORCHVISION))
+    if name.startswith(TIMM):
+        config = import_library("timm", name).get_pretrained_cfg(name.removeprefix(TIMM))
+        return read_timm_preprocessing(config.to_dict()) if config else Preprocessing()
+    return getattr(MODELS.get(name), "preprocessing", Preprocessing())
 
 
 def whiten(model: nn.Module, images: Tensor, most: int = 5_000) -> None:

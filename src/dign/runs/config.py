@@ -212,6 +212,7 @@ class RunConfig:
         defaults = dict(PRESETS[preset])
         if values.get("init"):
             defaults["lr"] = round(defaults.get("lr", cls.lr) * FINE_TUNING_RATE, 12)
+            defaults |= _framing_of_weights({**defaults, **values}, values)
         settings = _merge_settings(_preset_settings(defaults, values), values.get("settings", {}))
         return cls(**{**defaults, **values, "settings": settings})
 
@@ -322,6 +323,17 @@ def _merge_settings(defaults: dict[str, dict[str, Any]], given: Any) -> Any:
     tables = {**defaults, **given}
     both = [name for name in defaults.keys() & given.keys() if isinstance(given[name], dict)]
     return {**tables, **{name: {**defaults[name], **given[name]} for name in both}}
+
+
+def _framing_of_weights(settings: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """How photographs are cut and resized for evaluation, if the preset does it, as the weights were trained."""
+    names = ("fit", "crop_fraction", "interpolation")
+    if "scale" not in settings or all(name in given for name in names):
+        return {}
+    from dign.models import find_preprocessing
+
+    known = find_preprocessing(str(settings.get("model", RunConfig.model)))
+    return {name: getattr(known, name) for name in names if getattr(known, name) is not None}
 
 
 def _fill_in_model(values: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from dign.core.errors import UserError
-from dign.models import fetch_pretrained, preprocessing_of
+from dign.models import fetch_pretrained, find_preprocessing
 from dign.runs.checkpoints import read_tensors
 from dign.runs.config import RunConfig
 from dign.runs.hub_config import WEIGHTS, hub_folder, is_hub_folder
@@ -53,16 +53,16 @@ def load_starting_weights(config: RunConfig, model: nn.Module) -> StartingWeight
     wanted, head = model.state_dict(), head_tensors(model)
     found = match_names(found, wanted, head)
     if not found.keys() & set(NORMALIZATION):
-        found |= _known_normalization(config.model, model)
+        found |= _known_normalization(config.model)
     fresh = tuple(name for name in sorted(head) if name not in found or found[name].shape != wanted[name].shape)
     tensors = {name: tensor for name, tensor in found.items() if name not in fresh}
     check_match(where, tensors, wanted, {*head, *NORMALIZATION})
     return StartingWeights(tensors, fresh, _digest(tensors))
 
 
-def _known_normalization(name: str, model: nn.Module) -> dict[str, Tensor]:
+def _known_normalization(name: str) -> dict[str, Tensor]:
     """Mean and standard deviation that trained weights of the network expect."""
-    expected = preprocessing_of(name, network_of(model))
+    expected = find_preprocessing(name)
     values = zip(NORMALIZATION, (expected.mean, expected.std), strict=True)
     return {name: torch.tensor(value, dtype=torch.float32).view(-1, 1, 1) for name, value in values if value}
 
