@@ -123,8 +123,8 @@ __all__ = [
     "apply_temperature", "calibration", "certify", "confusion", "corrupt", "evaluate", "fit_temperature",
     "from_arrays", "load_data", "load_model", "make_method", "make_report", "mean_corruption_accuracy",
     "noise_corruption_accuracy", "open_model", "plot", "predict", "resume", "robust_accuracy", "smoothed", "train",
-    "augment", "certification", "corruptions", "data", "evaluation", "landscape", "methods", "metrics", "models", "publish",
-    "report", "runs", "training", "__version__",
+    "augment", "certification", "corruptions", "data", "evaluation", "landscape", "methods", "metrics", "models",
+    "publish", "report", "runs", "training", "__version__",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # else a type checker would accept any misspelled name
