@@ -12,6 +12,7 @@ from typing import Any
 from dign.core.errors import UserError
 from dign.core.files import MAX_JSON_SIZE, parse_json, read_limited
 from dign.core.text import clean_text
+from dign.evaluation.attack import read_attacks
 from dign.evaluation.examples import EXAMPLES_FILE
 from dign.evaluation.results import RESULTS_FILE, Results
 from dign.runs.config import parse_toml
@@ -32,6 +33,8 @@ class Run:
     metrics: list[dict[str, Any]] = field(default_factory=list)
     landscape: dict[str, Any] | None = None
     examples: dict[str, Any] | None = None
+    attacks: list[dict[str, Any]] = field(default_factory=list)
+    certificates: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -106,6 +109,12 @@ def load_run(folder: Path, notes: list[str] | None = None) -> Run:
         metrics=_optional(folder / "metrics.jsonl", _json_lines, notes, []),
         landscape=_optional(folder / "landscape.json", _object, notes, None),
         examples=_optional(folder / EXAMPLES_FILE, _object, notes, None),
+        attacks=read_attacks(folder),
+        certificates=[
+            content
+            for file in sorted(folder.glob("certificates-*.json"))
+            if (content := _optional(file, _object, notes, None)) is not None
+        ],
     )
 
 

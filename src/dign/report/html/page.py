@@ -36,6 +36,7 @@ from dign.report.html.result_sections import (
     small_multiples,
 )
 from dign.report.html.run_sections import run_details, runs_table, training_parts
+from dign.report.html.worst_case_section import attack_table, certificate_parts
 from dign.report.palette import palette_css
 
 
@@ -78,6 +79,7 @@ def _panels(study: Study) -> list[Panel]:
         ("calibration", "Calibration", _calibration(study)),
         ("examples", "Examples", _examples(study)),
         ("landscape", "Landscape", _landscape(study)),
+        ("worst-case", "Worst case", _worst_case(study)),
         ("training", "Training", _training(study)),
         ("paper", "Paper", _paper(study)),
         ("runs", "Runs", render("runs.html", runs=runs_table(study), details=run_details(study))),
@@ -133,6 +135,13 @@ def _examples(study: Study) -> Markup | None:
 def _landscape(study: Study) -> Markup | None:
     parts = landscape_parts(study)
     return render("landscape.html", parts=parts) if parts else None
+
+
+def _worst_case(study: Study) -> Markup | None:
+    attacks, certificates = attack_table(study), certificate_parts(study)
+    if attacks is None and not certificates:
+        return None
+    return render("worst_case.html", attacks=attacks, certificates=certificates)
 
 
 def _training(study: Study) -> Markup | None:
