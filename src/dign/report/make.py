@@ -11,6 +11,7 @@ from dign.core.files import write_text
 from dign.core.text import clean_text
 from dign.report.analysis.claims import claims_table
 from dign.report.analysis.comparisons import comparison_table, difference_table
+from dign.report.analysis.losses import loss_tables
 from dign.report.analysis.paper import paper_comparison
 from dign.report.analysis.settings import settings_table
 from dign.report.analysis.study import Group, Study, make_study
@@ -128,7 +129,13 @@ def write_report(study: Study, out: Path, format: str = "html") -> list[Path]:
 
 def all_tables(study: Study) -> list[Table]:
     """Every table that these runs have numbers for."""
-    tables = [summary_table(study), settings_table(study), comparison_table(study), difference_table(study)]
+    tables = [
+        summary_table(study),
+        *loss_tables(study),
+        settings_table(study),
+        comparison_table(study),
+        difference_table(study),
+    ]
     tables += [temperature_table(study), uncertainty_table(study)]
     if study.corruptions:
         tables += [corruption_table(study), severity_table(study), corruption_uncertainty_table(study)]

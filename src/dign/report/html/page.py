@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from dign.report.analysis.claims import FAILS, PARTLY, PASSES, claims_table
 from dign.report.analysis.comparisons import comparison_table, difference_table
+from dign.report.analysis.losses import loss_tables
 from dign.report.analysis.paper import citation, paper_comparison
 from dign.report.analysis.settings import settings_table
 from dign.report.analysis.story import headline, opening
@@ -88,7 +89,7 @@ def _panels(study: Study) -> list[Panel]:
 
 
 def _summary(study: Study) -> Markup:
-    tables = (settings_table(study), comparison_table(study), difference_table(study))
+    tables = (*loss_tables(study), settings_table(study), comparison_table(study), difference_table(study))
     return render(
         "summary.html",
         noise_figures=noise_figures(study),
