@@ -2,7 +2,13 @@
 
 import torch
 
-from dign.core.seeds import derive_seed, make_generator, preserve_global_generators, seed_global_generators
+from dign.core.seeds import (
+    derive_seed,
+    host_generator,
+    make_generator,
+    preserve_global_generators,
+    seed_global_generators,
+)
 
 
 def test_seeds_differ_with_every_argument_and_fit_a_generator():
@@ -26,3 +32,29 @@ def test_global_generators_are_restored():
     with preserve_global_generators(cpu):
         seed_global_generators(3, cpu)
         assert torch.equal(torch.rand(1), first)
+
+
+def test_the_host_draws_from_a_cpu_generator_itself_and_from_a_copy_of_any_other(monkeypatch):
+    generator = make_generator(0, "method")
+    assert host_generator(generator) is generator and host_generator(None) is None
+    drawn = []
+    monkeypatch.setattr(torch, "rand", lambda *size, **options: drawn.append(options["device"]))
+    device = DeviceGenerator(7)
+    first, again = (host_generator(device).initial_seed() for _ in range(2))
+    assert first == again and drawn == ["gpu", "gpu"], "the same state gives the same numbers, and the device moves on"
+    assert host_generator(DeviceGenerator(8)).initial_seed() != first
+
+
+class DeviceGenerator:
+    """As that of a GPU, whose state the host knows."""
+
+    class _Device(str):
+        type = "gpu"
+
+    device = _Device("gpu")
+
+    def __init__(self, state):
+        self.state = state
+
+    def get_state(self):
+        return torch.tensor([self.state] * 16, dtype=torch.uint8)

@@ -1,8 +1,6 @@
-"""Run parts of dign on an imagined GPU: `python imagined.py GUARD.so`, outcomes as JSON on standard output.
+"""Run parts of dign on an imagined GPU: `python imagined.py GUARDS.so cuda`, outcomes as JSON on standard output.
 
-Under FakeTensorMode an operation that mixes CPU and CUDA tensors raises, and so does everything whose result the host
-has to wait for (`.item()`, `nonzero`, `bincount`, `.numpy()`, shapes that depend on data). The guard has to be loaded
-before torch is: this is a process of its own.
+`imagined_mode.py` says what raises there. The guards have to be loaded before torch is: this is a process of its own.
 """
 
 from __future__ import annotations
@@ -16,95 +14,167 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 if __name__ == "__main__":
+    os.environ["IMAGINED_DEVICE"] = sys.argv[2]
     ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
 
 import torch
+from imagined_mode import ImaginedDevice, NoLiterals, waiting_allowed
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensorMode
 
-CUDA = torch.device("cuda")
+DEVICE = torch.device(os.environ.get("IMAGINED_DEVICE", "cuda"), 0)
 Check = Callable[[], object]
 
 
 def images(count: int = 8, side: int = 32) -> Tensor:
-    return torch.rand(count, 3, side, side, device=CUDA)
+    return torch.rand(count, 3, side, side, device=DEVICE)
 
 
 def labels(count: int = 8) -> Tensor:
-    return torch.randint(0, 10, (count,), device=CUDA)
+    return torch.randint(0, 10, (count,), device=DEVICE)
 
 
-def checks() -> Iterator[tuple[str, Check]]:
-    from dign.augment.train_transforms import TrainTransforms
-    from dign.corruptions import ALL_NAMES, corrupt
-    from dign.methods import METHODS
-    from dign.metrics import Calibration, Confusion
+def probabilities() -> Tensor:
+    return torch.rand(8, 10, device=DEVICE).softmax(1)
+
+
+def model(name: str = "fastnet") -> torch.nn.Module:
     from dign.models import build
-    from dign.training.optimizers import make_optimizer
 
-    def model() -> torch.nn.Module:
-        with CUDA:
-            return build("fastnet", classes=10, image_size=(32, 32))
+    with DEVICE, waiting_allowed():
+        return build(name, classes=10, image_size=(32, 32))
 
-    def step(key: str) -> Check:
-        def run() -> None:
-            out = METHODS[key]()(model(), images(), labels())
-            assert out.loss.device.type == out.logits.device.type == "cuda"
-            assert all(term.device.type == "cuda" for term in out.terms.values())
-            out.loss.backward()
 
-        return run
+def generators() -> dict[str, torch.Generator | None]:
+    from dign.core.image_rng import make_placed_generator, make_shared_generator
+    from dign.core.seeds import make_generator
 
-    def predict(key: str) -> Check:
-        def run() -> None:
-            assert METHODS[key]().predict(model().eval(), images()).device.type == "cuda"
+    return {
+        "torch's": None,
+        "seeded": make_generator(0, "method", 1, DEVICE),
+        "shared": make_shared_generator(0, "method", 1, DEVICE, rank=1, world_size=2),
+        "placed": make_placed_generator(0, "method", 1, DEVICE),
+    }
 
-        return run
+
+def methods() -> Iterator[tuple[str, Check]]:
+    from dign.methods import METHODS, AugMix, DiGN, Method
+
+    def step(method: Method, kind: str) -> None:
+        out = method(model(), images(), labels(), generator=generators()[kind])
+        assert out.loss.device == out.logits.device == DEVICE
+        assert all(term.device == DEVICE for term in out.terms.values())
+        out.loss.backward()
+
+    def predict(method: Method) -> None:
+        assert method.predict(model().eval(), images(), generators()["placed"]).device == DEVICE
 
     # The range of images is looked at in the first call, and then every thousandth time.
-    METHODS["standard"]()(build("tinynet", classes=10, image_size=(8, 8)), torch.rand(2, 3, 8, 8), torch.arange(2))
-    for key in METHODS:
-        yield f"step/{key}", step(key)
-        yield f"predict/{key}", predict(key)
-    yield "transforms", lambda: TrainTransforms()(images())
+    METHODS["standard"]()(model_on_host(), torch.rand(2, 3, 32, 32), torch.arange(2))
+    chosen = {key: kind() for key, kind in METHODS.items()}
+    chosen |= {"sum": DiGN() + AugMix(), "fourier": AugMix(operations=("fourier", "rotate"), depth=2, severity=3)}
+    for key, method in chosen.items():
+        for kind in ("torch's", "seeded", "shared"):
+            yield f"step/{key}/{kind}", lambda method=method, kind=kind: step(method, kind)
+        yield f"predict/{key}", lambda method=method: predict(method)
 
-    def corrupted(name: str, severity: int) -> Check:
-        def run() -> None:
-            batch = (images() * 255).to(torch.uint8)
-            assert corrupt(batch, name, severity).device.type == "cuda"
 
-        return run
+def model_on_host() -> torch.nn.Module:
+    from dign.models import build
+
+    return build("tinynet", classes=10, image_size=(32, 32))
+
+
+def transforms() -> Iterator[tuple[str, Check]]:
+    from dign.augment.train_transforms import TrainTransforms, shrink
+    from dign.core.pixels import to_float
+
+    pixels = torch.randint(0, 256, (8, 3, 32, 32), dtype=torch.uint8, device="cpu")
+    for kind in ("torch's", "seeded", "shared"):
+        yield f"transforms/{kind}", lambda kind=kind: TrainTransforms()(images(), generators()[kind])
+    mirrored = lambda: torch.rand(8, device=DEVICE) < 0.5  # noqa: E731
+    yield "transforms/alternating", lambda: TrainTransforms()(images(), mirrored=mirrored())
+    yield "transforms/shrink", lambda: shrink(images())
+    yield "transforms/to_float", lambda: to_float((images() * 255).to(pixels.dtype), channels_last=True)
+
+
+def corruptions() -> Iterator[tuple[str, Check]]:
+    from dign.corruptions import ALL_NAMES, corrupt
+
+    def corrupted(name: str) -> None:
+        batch = (images() * 255).to(torch.uint8)
+        with waiting_allowed():  # tables are built on the host and copied, once
+            corrupt(batch, name, 3)
+        assert corrupt(batch, name, 3).device == DEVICE
 
     for name in ALL_NAMES:
-        corrupt(torch.zeros(1, 3, 32, 32, dtype=torch.uint8), name, 3)  # tables are built on the host, once
-        yield f"corrupt/{name}", corrupted(name, 3)
+        yield f"corrupt/{name}", lambda name=name: corrupted(name)
 
-    def update(metric: Calibration | Confusion) -> None:
-        metric.to(CUDA).update(images(8, 1).flatten(1).repeat(1, 4)[:, :10].softmax(1), labels())
 
-    yield "metrics/calibration", lambda: update(Calibration())
-    yield "metrics/confusion", lambda: update(Confusion(10))
+def metrics() -> Iterator[tuple[str, Check]]:
+    from dign.metrics import Accuracy, Calibration, Confusion, Temperature
 
-    def optimize(name: str) -> Check:
-        def run() -> None:
-            net = model()
-            optimizer = make_optimizer(name, net.parameters(), lr=0.1, momentum=0.9, weight_decay=0.0)
-            METHODS["standard"]()(net, images(), labels()).loss.backward()
+    for metric in (Accuracy(), Calibration(), Confusion(10), Temperature()):
+        name = type(metric).__name__.lower()
+
+        def update(metric: Accuracy | Calibration | Confusion | Temperature) -> None:
+            with waiting_allowed():
+                metric.to(DEVICE)
+            metric.update(probabilities(), labels())
+
+        yield f"metrics/{name}", lambda metric=metric: update(metric)
+
+
+def scoring() -> Iterator[tuple[str, Check]]:
+    from dign.corruptions import corrupt
+    from dign.evaluation.measure import Work, measure
+    from dign.evaluation.predictors import make_predictor
+    from dign.methods import RSE, Standard
+    from dign.training.validation import score_batch
+
+    for method in (Standard(), RSE()):
+        yield (
+            f"validate/{method.key}",
+            lambda method=method: score_batch(model().eval(), method, images(), labels(), generators()["placed"]),
+        )
+
+    def evaluate(conditions: tuple[str, int]) -> None:
+        degraded = lambda: corrupt((images() * 255).to(torch.uint8), *conditions)  # noqa: E731
+        work = [Work(conditions, 0, torch.zeros(8, dtype=torch.int64), degraded)]
+        measure(make_predictor(model().eval()), work, device=DEVICE)
+
+    yield "evaluate", lambda: evaluate(("contrast", 3))
+
+
+def optimizers() -> Iterator[tuple[str, Check]]:
+    from dign.methods import Standard
+    from dign.models.winograd import use_winograd
+    from dign.training.optimizers import make_optimizer
+
+    def optimize(name: str) -> None:
+        net = model()
+        optimizer = make_optimizer(name, net.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
+        for _ in range(2):
+            Standard()(net, images(), labels()).loss.backward()
             optimizer.step()
-
-        return run
+            optimizer.zero_grad()
 
     for name in ("sgd", "orthogonal"):
-        yield f"optimizer/{name}", optimize(name)
+        yield f"optimizer/{name}", lambda name=name: optimize(name)
+
+    def winograd() -> None:
+        net = use_winograd(model("resnet18"))
+        Standard()(net, images(), labels()).loss.backward()
+
+    yield "winograd", winograd
 
 
-MODE = FakeTensorMode(allow_non_fake_inputs=True)
-"""One for all: tables that a check caches on the device serve the next. Pictures on the host become fake when used."""
+MODE = ImaginedDevice()
+"""One for all: tables that a check caches on the device serve the next."""
 
 
 def outcome(check: Check) -> str:
     try:
-        with MODE:
+        with MODE, NoLiterals():
             check()
     except Exception as error:
         package = str(Path(sys.modules["dign"].__file__).parent)
@@ -114,7 +184,11 @@ def outcome(check: Check) -> str:
     return "ok"
 
 
+def run() -> dict[str, str]:
+    groups = (methods, transforms, corruptions, metrics, scoring, optimizers)
+    return {name: outcome(check) for group in groups for name, check in group()}
+
+
 if __name__ == "__main__":
-    found = {name: outcome(check) for name, check in checks()}
-    print(json.dumps(found), flush=True)
+    print(json.dumps(run()), flush=True)
     os._exit(0)  # autograd's thread for the imagined device cannot be joined

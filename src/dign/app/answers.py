@@ -109,7 +109,7 @@ def open_examples(places: Sequence[str | Path], count: int = 12) -> Examples:
         return _no_examples(f"{data.name} has no test images.")
     chosen = torch.linspace(0, len(data.test) - 1, min(count, len(data.test))).long()
     labels = [clean_text(data.classes[label]) for label in data.test.labels[chosen].tolist()]
-    return Examples(data.test.images[chosen], labels)
+    return Examples(data.test.take(chosen), labels)
 
 
 def _no_examples(why: str) -> Examples:

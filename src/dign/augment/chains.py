@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -13,6 +12,8 @@ from dign.augment.operations import affine, autocontrast, equalize, fourier, pos
 from dign.core.errors import unknown_name
 from dign.core.image_rng import global_batch_size, local_slice
 from dign.core.pixels import divide, to_uint8
+from dign.core.placement import copy_to_device
+from dign.core.seeds import host_generator
 
 NINE = (
     "autocontrast", "equalize", "posterize", "rotate", "solarize",
@@ -25,6 +26,8 @@ OPERATIONS = (*NINE, "fourier")
 _GROUP_OF = {name: name.split("-")[0] for name in OPERATIONS} | {"rotate": "bend", "shear-x": "bend", "shear-y": "bend"}
 _GROUPS = ("nothing", *sorted(set(_GROUP_OF.values())))
 """Operations that are carried out by the same call."""
+GEOMETRIC = ("rotate", "shear-x", "shear-y", "translate-x", "translate-y")
+"""Operations that are warps."""
 
 
 def chains(
@@ -61,12 +64,17 @@ def chains(
     levels = to_uint8(x)
     # A copy for each chain, whatever the layout of the batch: the copies are written to.
     rows = levels[:, None].expand(-1, count, -1, -1, -1).contiguous().flatten(0, 1)
-    severities = torch.as_tensor(severity, device=x.device, dtype=torch.float32)
+    severities = _each(severity, x.device)
     severities = (severities[:, None] if severities.dim() == 1 else severities).expand(len(x), count)
-    plan = _draw_plan(severities, depth, operations, generator)
-    for group, job in _jobs(plan, x.shape[-2:]):
+    for group, job in _draw_jobs(severities, x.shape[-2:], depth, operations, generator):
         _put(rows, job.row, _apply(group, _take(rows, job.row), job))
     return rows.view(len(x), count, *x.shape[1:])
+
+
+def _each(severity: Tensor | float, device: torch.device) -> Tensor:
+    if isinstance(severity, Tensor):
+        return severity.to(device, torch.float32)
+    return torch.full((), severity, device=device, dtype=torch.float32)
 
 
 def mix(x: Tensor, chained: Tensor, weights: Tensor, share: Tensor) -> Tensor:
@@ -107,67 +115,85 @@ def dirichlet(count: int, width: int, alpha: float, device: torch.device, genera
     return drawn / drawn.sum(-1, keepdim=True)
 
 
-class _Plan(NamedTuple):
-    """A applications of an operation to a row; all tensors are (A,)."""
+class _Structure(NamedTuple):
+    """Which operations a batch's chains consist of, on the host: A applications of an operation to a row."""
 
-    row: Tensor
-    step: Tensor
-    operation: Tensor
-    """Index into OPERATIONS, or -1: nothing."""
-    level: Tensor
-    """0 to 10."""
-    sign: Tensor
-    wave: Tensor
-    """(A,6), numbers in [0,1) for the operation "fourier"; (A,0) where it is not asked for."""
+    order: Tensor
+    """(A,), the place of each application in (step, image, chain): the order in which they are carried out."""
+    sizes: list[int]
+    """How many belong to each step and group, step by step: they add up to A."""
+    kind: Tensor
+    """(A,), index into GEOMETRIC, or -1."""
+    waves: Tensor
+    """Where "fourier" is applied, as places in (step, image, chain) of the global batch."""
 
 
 class _Job(NamedTuple):
-    """The part of a plan that one call carries out: A applications again."""
+    """The part of the applications that one call carries out; all tensors have its length."""
 
     row: Tensor
     level: Tensor
+    """0 to 10."""
     matrix: Tensor
     """(A,2,3), for the geometric operations."""
     wave: Tensor
-    """(A,6), for "fourier"."""
+    """(A,6), numbers in [0,1) for the operation "fourier"; (A,0) where it is not in use."""
 
 
-def _draw_plan(
-    severities: Tensor, depth: int | None, operations: tuple[str, ...], generator: torch.Generator | None
-) -> _Plan:
-    """What happens in the chains, with `severities` (N,count): drawn for the global batch, of which a part is kept."""
+def _draw_jobs(
+    severities: Tensor,
+    image_size: Sequence[int],
+    depth: int | None,
+    operations: tuple[str, ...],
+    generator: torch.Generator | None,
+) -> Iterator[tuple[str, _Job]]:
+    """What happens in the chains, as (group, job), step by step; `severities` are (N,count).
+
+    Everything is drawn for the global batch, of which a part is kept. Which operation comes where is drawn on the host,
+    which has to know how many images each call gets; levels and signs are drawn on the device.
+    """
     device, steps = severities.device, depth or 3
     size = (global_batch_size(len(severities), generator), severities.shape[1])
-    known = torch.tensor([_index(name) for name in operations], device=device)
-    random = partial(torch.rand, generator=generator, device=device, dtype=torch.float32)
-    pick, level, sign = random(3, steps, *size)
+    host = host_generator(generator)
+    pick = torch.rand(steps, *size, generator=host, dtype=torch.float32)
+    drawn = torch.rand(2, steps, *size, generator=generator, device=device, dtype=torch.float32)
+    lengths = torch.rand(size, generator=host, dtype=torch.float32) if depth is None else None
+    structure = _arrange(pick, lengths, operations, generator)
+    level, sign = local_slice(drawn, generator, images=2)
+    level, sign = (0.1 + (severities - 0.1) * level).flatten(), _signs(sign).flatten()
+    wave = torch.zeros(steps, *size, 6 if "fourier" in operations else 0, device=device, dtype=torch.float32)
+    if len(structure.waves):
+        values = torch.rand(len(structure.waves), 6, generator=generator, device=device, dtype=torch.float32)
+        wave.view(-1, 6).index_copy_(0, copy_to_device(structure.waves, device), values)
+    wave = local_slice(wave, generator, images=1).flatten(0, 2)
+    order, kind = copy_to_device(torch.stack((structure.order, structure.kind)), device)
+    level, sign = level[order], sign[order]
+    row = order.remainder(max(severities.numel(), 1))
+    jobs = _Job(row, level, _matrices(kind, level, sign, image_size), wave[order])
+    for number, job in enumerate(zip(*(values.split(structure.sizes) for values in jobs), strict=True)):
+        group = _GROUPS[number % len(_GROUPS)]
+        if group != "nothing" and structure.sizes[number]:
+            yield group, _Job(*job)
+
+
+def _arrange(
+    pick: Tensor, lengths: Tensor | None, operations: tuple[str, ...], generator: torch.Generator | None
+) -> _Structure:
+    """The operations that numbers in [0,1) stand for: `pick` (step, image, chain), `lengths` (image, chain)."""
+    known = torch.tensor([_index(name) for name in operations])
     operation = known[(pick * len(known)).long().clamp_(max=len(known) - 1)]
-    step = torch.arange(steps, device=device)[:, None, None]
-    if depth is None:
-        length = 1 + (3 * random(size)).long()
-        operation = torch.where(step < length, operation, -1)
-    wave = _draw_waves(operation, operations, generator)
-    operation, level, sign, wave = (local_slice(drawn, generator, images=1) for drawn in (operation, level, sign, wave))
-    rows = torch.arange(operation[0].numel(), device=device).view_as(operation[0])
-    return _Plan(
-        row=rows.expand_as(operation).flatten(),
-        step=step.expand_as(operation).flatten(),
-        operation=operation.flatten(),
-        level=(0.1 + (severities - 0.1) * level).flatten(),
-        sign=_signs(sign).flatten(),
-        wave=wave.flatten(0, 2),
-    )
-
-
-def _draw_waves(operation: Tensor, operations: tuple[str, ...], generator: torch.Generator | None) -> Tensor:
-    """Six numbers for each application of "fourier", zeros for the others; none for all where it is not in use."""
-    device, kind = operation.device, torch.float32
-    if "fourier" not in operations:
-        return torch.empty(*operation.shape, 0, device=device, dtype=kind)
-    chosen = operation == _index("fourier")
-    waves = torch.zeros(*operation.shape, 6, device=device, dtype=kind)
-    waves[chosen] = torch.rand(int(chosen.sum()), 6, generator=generator, device=device, dtype=kind)
-    return waves
+    step = torch.arange(len(pick))[:, None, None]
+    if lengths is not None:
+        operation = torch.where(step < 1 + (3 * lengths).long(), operation, -1)
+    waves = (operation == OPERATIONS.index("fourier")).flatten().nonzero().flatten()
+    operation = local_slice(operation, generator, images=1)
+    groups = torch.tensor([0] + [_GROUPS.index(_GROUP_OF[name]) for name in OPERATIONS])
+    kinds = torch.tensor([-1] + [GEOMETRIC.index(name) if name in GEOMETRIC else -1 for name in OPERATIONS])
+    operation = operation + 1  # 0: nothing
+    key = (step * len(_GROUPS) + groups[operation]).flatten()
+    order = key.argsort()
+    sizes = torch.bincount(key, minlength=len(pick) * len(_GROUPS)).tolist()
+    return _Structure(order, sizes, kinds[operation.flatten()[order]], waves)
 
 
 def _signs(drawn: Tensor) -> Tensor:
@@ -181,38 +207,22 @@ def _index(name: str) -> int:
     return OPERATIONS.index(name)
 
 
-def _jobs(plan: _Plan, image_size: Sequence[int]) -> Iterator[tuple[str, _Job]]:
-    """The plan as (group, job), step by step.
-
-    The sizes of all groups are read at once, so that a GPU is waited for once and not for each group.
-    """
-    groups = torch.tensor([0] + [_GROUPS.index(_GROUP_OF[name]) for name in OPERATIONS], device=plan.row.device)
-    key = plan.step * len(_GROUPS) + groups[plan.operation + 1]
-    sizes, order = torch.bincount(key).tolist(), key.argsort()
-    all_jobs = _Job(plan.row, plan.level, _matrices(plan, image_size), plan.wave)
-    for number, job in enumerate(zip(*(values[order].split(sizes) for values in all_jobs), strict=True)):
-        group = _GROUPS[number % len(_GROUPS)]
-        if group != "nothing" and len(job[0]):
-            yield group, _Job(*job)
-
-
-def _matrices(plan: _Plan, image_size: Sequence[int]) -> Tensor:
+def _matrices(kind: Tensor, level: Tensor, sign: Tensor, image_size: Sequence[int]) -> Tensor:
     """The warps of the geometric operations (A,2,3), their parameters scaled as AugMix's authors do."""
     height, width = image_size
-    amount = plan.sign * plan.level * 0.03
-    columns = plan.sign * _whole(plan.level, width / 3)
-    rows = plan.sign * _whole(plan.level, height / 3)
+    amount = sign * level * 0.03
+    columns, rows = sign * _whole(level, width / 3), sign * _whole(level, height / 3)
     none = torch.zeros_like(amount)
     kinds = {
-        "rotate": geometry.rotation(plan.sign * _whole(plan.level, 30)),
+        "rotate": geometry.rotation(sign * _whole(level, 30)),
         "shear-x": geometry.shear(amount, none, image_size),
         "shear-y": geometry.shear(none, amount, image_size),
         "translate-x": geometry.shift(columns, none),
         "translate-y": geometry.shift(none, rows),
     }
-    numbers = torch.tensor([_index(name) for name in kinds], device=amount.device)
-    chosen = (plan.operation[:, None] == numbers)[..., None, None]  # one of five, or none for the other operations
-    return (chosen * torch.stack(list(kinds.values()), dim=1)).sum(1)
+    stacked = torch.stack([kinds[name] for name in GEOMETRIC], dim=1)
+    chosen = kind[:, None] == torch.arange(len(GEOMETRIC), device=kind.device)  # one of five, or none
+    return (chosen[..., None, None] * stacked).sum(1)
 
 
 def _apply(group: str, images: Tensor, job: _Job) -> Tensor:
@@ -238,8 +248,8 @@ def _whole(level: Tensor, largest: float) -> Tensor:
 
 def _wave(images: Tensor, level: Tensor, draw: Tensor) -> Tensor:
     """A wave of any frequency up to half a cycle per pixel, at most as strong as 0.125 (root mean square)."""
-    half = torch.tensor([size // 2 for size in images.shape[-2:]], device=images.device)
-    frequencies = (draw[:, :2] * (2 * half + 1)).floor() - half
+    halves = [size // 2 for size in images.shape[-2:]]
+    frequencies = torch.stack([(draw[:, i] * (2 * half + 1)).floor() - half for i, half in enumerate(halves)], dim=1)
     return fourier(images, 0.0125 * level, frequencies, 2 * math.pi * draw[:, 2], _signs(draw[:, 3:]))
 
 

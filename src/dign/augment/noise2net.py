@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from dign.core.image_rng import uniform
+from dign.core.seeds import host_generator
 
 BLOCKS = 4
 
@@ -45,8 +46,8 @@ def noise2net(
     """
     random = partial(uniform, generator=generator, device=x.device, dtype=x.dtype, batch=batch)
 
-    # Shapes are drawn on the host from one number, so that a GPU is waited for once.
-    seed = torch.rand(1, generator=generator, device=x.device, dtype=x.dtype)
+    # The host has to know the shapes, and draws them: no GPU is waited for.
+    seed = torch.rand(1, generator=host_generator(generator), dtype=x.dtype)
     host = torch.Generator().manual_seed(int(seed.item() * 2**24))
     with torch.autocast(x.device.type, enabled=False):  # images keep their precision
         for _ in range(BLOCKS):

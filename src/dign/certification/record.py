@@ -161,7 +161,7 @@ def _certify_image(
     started = time.monotonic()
     found = certify(
         model,
-        split.images[index : index + 1].to(device),
+        split.take(slice(index, index + 1)).to(device),
         sigma=plan.sigma,
         n0=plan.n0,
         n=plan.n,

@@ -21,6 +21,27 @@ def make_generator(seed: int, purpose: str, step: int = 0, device: torch.device 
     return torch.Generator(device=device).manual_seed(derive_seed(seed, purpose, step))
 
 
+def host_generator(generator: torch.Generator | None) -> torch.Generator | None:
+    """The generator for what the host has to know, such as the sizes of groups: no device is waited for.
+
+    Args:
+        generator: The generator of a step. On the CPU, or None, it is returned as it is.
+
+    Returns:
+        A generator on the CPU. That of a GPU's generator is seeded from its state, which the host holds; the GPU's
+        generator then moves on, so that the next call gives another one.
+
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> host_generator(generator) is generator
+    True
+    """
+    if generator is None or generator.device.type == "cpu":
+        return generator
+    state = hashlib.blake2b(bytes(generator.get_state().tolist()), digest_size=8).digest()
+    torch.rand(1, generator=generator, device=generator.device)
+    return torch.Generator().manual_seed(int.from_bytes(state, "little") >> 1)
+
+
 def seed_global_generators(seed: int, device: torch.device) -> None:
     """Seed torch's global generators of the CPU and of this device; torch.manual_seed would seed every GPU."""
     torch.default_generator.manual_seed(seed)

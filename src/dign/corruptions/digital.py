@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dign.core.pixels import divide, to_float, truncate_to_uint8
+from dign.core.placement import copy_to_device
 from dign.corruptions import linear
 from dign.corruptions.color import recolor
 from dign.corruptions.jpeg import jpeg
@@ -94,8 +95,9 @@ def _affine_positions(size: Sequence[int], shift: float, streams: Streams) -> tu
     """
     height, width = size
     half = min(height, width) // 3
-    center = torch.tensor([width // 2, height // 2], dtype=torch.float64, device=streams.device)
-    corners = torch.tensor([[1, 1], [1, -1], [-1, -1]], dtype=torch.float64, device=streams.device) * half
+    middle = torch.tensor([width // 2, height // 2], dtype=torch.float64)
+    around = torch.tensor([[1, 1], [1, -1], [-1, -1]], dtype=torch.float64) * half
+    center, corners = copy_to_device(middle, streams.device), copy_to_device(around, streams.device)
     moved = corners + (streams.uniform(6).view(-1, 3, 2) * 2 - 1).to(torch.float64) * shift
     along_x, along_y = divide(moved[:, 1] - moved[:, 2], 2 * half), divide(moved[:, 0] - moved[:, 1], 2 * half)
     determinant = along_x[:, 0] * along_y[:, 1] - along_x[:, 1] * along_y[:, 0]

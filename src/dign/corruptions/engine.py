@@ -80,7 +80,7 @@ def corrupt(
             severity, number) alone: batches of any size give the same images.
 
     Returns:
-        A new tensor of the type, shape and device of `images`.
+        A new tensor of the type, shape and device of `images`. Images on an Apple GPU are corrupted on the CPU.
 
     Raises:
         UserError: An unknown name or profile, an invalid severity, or images that cannot be corrupted.
@@ -96,6 +96,8 @@ def corrupt(
     batch = images if images.dim() == 4 else images[None]
     height, width = batch.shape[-2:]
     profile = profile or profile_for(height, width)
+    if batch.device.type == "mps":  # has no float64, which decides levels here and there
+        return corrupt(images.cpu(), name, severity, profile=profile, seed=seed, first=first).to(images.device)
     clean = severity == 0 and not isinstance(severity, bool | float)
     setting = get_parameters(name, 1 if clean else severity, profile)
     if clean:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dign.core.placement import copy_to_device
 from dign.corruptions import linear
 
 _LUMINANCE = """
@@ -48,7 +49,7 @@ def _mix_channels(matrix: tuple[tuple[int, ...], ...], x: Tensor) -> Tensor:
 
 
 def _column(values: tuple[int, ...], x: Tensor) -> Tensor:
-    return torch.tensor(values, dtype=x.dtype, device=x.device).view(1, -1, 1, 1)
+    return copy_to_device(torch.tensor(values, dtype=x.dtype), x.device).view(1, -1, 1, 1)
 
 
 def _floor_shift(x: Tensor, bits: int) -> Tensor:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from dign.core.pixels import to_float, truncate_to_uint8
+from dign.core.placement import copy_to_device
 
 WEIGHT_BITS = 16
 ONE = 2**WEIGHT_BITS
@@ -182,5 +183,5 @@ def pad(images: Tensor, margins: tuple[int, int, int, int], border: str) -> Tens
         size = images.shape[dim]
         if before or after:
             places = border_index(np.arange(-before, size + after), size, border)
-            images = images.index_select(dim, torch.from_numpy(places).to(images.device))
+            images = images.index_select(dim, copy_to_device(torch.from_numpy(places), images.device))
     return images

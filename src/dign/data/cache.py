@@ -25,6 +25,7 @@ from dign.core.errors import UserError
 from dign.core.files import map_array, read_json, write_json
 from dign.core.progress import ProgressCallback, ignore_progress
 from dign.data.dataset import Check, OfficialSplits, Split
+from dign.data.images import ImageFile, Images
 
 FORMAT = 1
 
@@ -77,7 +78,23 @@ class Store:
         )
 
     def read_split(self, name: str) -> Split:
-        return Split(torch.from_numpy(self.array(f"{name}_images")), torch.from_numpy(self.array(f"{name}_labels")))
+        return Split(self._images(f"{name}_images"), torch.from_numpy(self.array(f"{name}_labels")))
+
+    def _images(self, name: str) -> Images:
+        """The images mapped into memory, or, where the address space has no room for them, read one by one."""
+        try:
+            return torch.from_numpy(self.array(name))
+        except UserError as error:
+            if getattr(error.__cause__, "errno", None) != errno.ENOMEM:
+                raise
+        file = self.path / f"{name}.npy"
+        try:
+            images = ImageFile(file)
+        except (OSError, ValueError) as error:
+            raise self.make_damage_error(file) from error
+        if list(images.shape) != self.info["arrays"][name]["shape"]:
+            raise self.make_damage_error(file)
+        return images
 
     def read_splits(self) -> OfficialSplits:
         own = self.read_split("validation") if "validation_labels" in self.info["arrays"] else None

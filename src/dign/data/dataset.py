@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -11,28 +12,69 @@ from torch import Tensor
 
 from dign.core.errors import UserError
 from dign.core.progress import ProgressCallback
+from dign.data.images import Images
 from dign.data.pictures import Pictures
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Split:
     """Images and their labels.
 
-    Attributes:
-        images: (N,3,H,W) uint8. They may be a memory map: index them, do not copy.
-        labels: Class indices, (N,) int64.
-        pictures: The files that the images were made from, if any: random crops are cut out of them.
+    A split that is cut from others is a list of their indices: nothing is copied. `take` reads some of the images,
+    `images` all of them.
 
-    >>> len(Split(torch.zeros(2, 3, 8, 8, dtype=torch.uint8), torch.tensor([0, 1])))
-    2
+    Args:
+        stored: (N,3,H,W) uint8: a tensor, which may be a memory map, or any other `Images`.
+        labels: Class indices, (N,) int64; with `index` those of the chosen images.
+        pictures: The files that the images were made from, if any, one for each label: random crops are cut from them.
+        index: Which of the stored images belong to the split, in this order; all of them by default.
+
+    >>> shades = torch.arange(4, dtype=torch.uint8).view(4, 1, 1, 1).expand(4, 3, 8, 8)
+    >>> split = Split(shades, torch.tensor([0, 1, 0, 1]))
+    >>> few = split.select(torch.tensor([3, 1]))
+    >>> few.labels, few.take(slice(1))[0, 0, 0, 0]
+    (tensor([1, 1]), tensor(3, dtype=torch.uint8))
     """
 
-    images: Tensor
+    stored: Images
     labels: Tensor
     pictures: Pictures | None = None
+    index: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @cached_property
+    def images(self) -> Tensor:
+        """All images, (N,3,H,W) uint8: perhaps a memory map, and a copy where the split was cut from another."""
+        return self.take(slice(None))
+
+    @property
+    def shape(self) -> torch.Size:
+        """(N,3,H,W)."""
+        return torch.Size((len(self.stored) if self.index is None else len(self.index), *self.stored.shape[1:]))
+
+    @property
+    def image_size(self) -> tuple[int, int]:
+        """Height and width."""
+        height, width = self.stored.shape[-2:]
+        return height, width
+
+    def take(self, which: slice | Tensor) -> Tensor:
+        """The images of a slice, or at these indices (n,), in this order: (n,3,H,W) uint8. No others are read."""
+        if self.index is None:
+            return self.stored[which]
+        rows = self.index[which]
+        first = int(rows[0]) if isinstance(which, slice) and len(rows) else -1
+        if first >= 0 and bool((rows == torch.arange(first, first + len(rows))).all()):
+            return self.stored[first : first + len(rows)]  # neighbors: no copy
+        return self.stored[rows]
+
+    def select(self, which: Tensor) -> Split:
+        """The split of the images at these indices; none of them is read."""
+        rows = which if self.index is None else self.index[which]
+        pictures = self.pictures.select(which) if self.pictures else None
+        return Split(self.stored, self.labels[which], pictures, index=rows)
 
 
 @dataclass(frozen=True)
@@ -67,8 +109,7 @@ class DataSet:
     @property
     def image_size(self) -> tuple[int, int]:
         """Height and width."""
-        height, width = self.train.images.shape[-2:]
-        return height, width
+        return self.train.image_size
 
 
 @dataclass(frozen=True)
@@ -105,13 +146,11 @@ class Source(Protocol):
 
 
 def _check_split(data: DataSet, name: str, split: Split) -> None:
-    images, labels = split.images, split.labels
-    if images.dtype != torch.uint8 or images.dim() != 4 or images.shape[1] != 3:
-        raise UserError(
-            f"{data.name}: {name} images must be uint8 (N,3,H,W), not {images.dtype} {tuple(images.shape)}."
-        )
-    if len(images) != len(labels):
-        raise UserError(f"{data.name}: {len(images)} {name} images but {len(labels)} labels.")
+    kind, shape, labels = split.stored.dtype, split.shape, split.labels
+    if kind != torch.uint8 or len(shape) != 4 or shape[1] != 3:
+        raise UserError(f"{data.name}: {name} images must be uint8 (N,3,H,W), not {kind} {tuple(shape)}.")
+    if shape[0] != len(labels):
+        raise UserError(f"{data.name}: {shape[0]} {name} images but {len(labels)} labels.")
     if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < len(data.classes):
         raise UserError(
             f"{data.name}: a {name} label is outside 0..{len(data.classes) - 1}, the {len(data.classes)} classes."

@@ -29,15 +29,10 @@ def split_stratified(labels: Tensor, fraction: float, seed: int, purpose: str) -
 
 
 def cut_split(split: Split, fraction: float, seed: int, purpose: str) -> tuple[Split, Split]:
-    """Cut a fraction off a split: (rest, cut). With fraction 0 the rest is the split itself, not a copy."""
+    """Cut a fraction off a split: (rest, cut). Nothing is copied; with fraction 0 the rest is the split itself."""
     kept, taken = split_stratified(split.labels, fraction, seed, purpose)
-    rest = split if len(taken) == 0 else select_images(split, kept)
-    return rest, select_images(split, taken)
-
-
-def select_images(split: Split, index: Tensor) -> Split:
-    pictures = split.pictures.select(index) if split.pictures else None
-    return Split(split.images[index], split.labels[index], pictures)
+    rest = split if len(taken) == 0 else split.select(kept)
+    return rest, split.select(taken)
 
 
 def _share(count: int, fraction: float) -> int:

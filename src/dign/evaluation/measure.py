@@ -77,7 +77,8 @@ class Measured(Counted):
 def split_batches(split: Split, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
     """A split in batches, whose images may be a memory map."""
     for first in range(0, len(split), batch_size):
-        yield split.images[first : first + batch_size], split.labels[first : first + batch_size]
+        part = slice(first, first + batch_size)
+        yield split.take(part), split.labels[part]
 
 
 def plan_work(

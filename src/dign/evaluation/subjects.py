@@ -225,32 +225,45 @@ def describe_temperature(fit: TemperatureFit | float, counted: Counted, split: s
 
 def _shown_conditions(conditions: Conditions | Benchmark, split: Split) -> Iterator[Condition]:
     """The conditions to give examples of: clean, and every corruption at one or two of its severities."""
-    yield Condition("clean", 0, split.images, split.labels)
+    yield Condition("clean", 0, _Clean(split), split.labels)
     severities = pick_severities(conditions.severities)
     if isinstance(conditions, Benchmark):
         yield from (condition for condition in conditions if condition.severity in severities)
         return
     for name in conditions.corruptions:
         for severity in severities:
-            yield Condition(name, severity, _Corrupted(split.images, name, severity, conditions), split.labels)
+            yield Condition(name, severity, _Corrupted(split, name, severity, conditions), split.labels)
+
+
+@dataclass(frozen=True)
+class _Clean:
+    """Images of a split, read when a slice of them is asked for."""
+
+    split: Split
+
+    def __len__(self) -> int:
+        return len(self.split)
+
+    def __getitem__(self, part: slice) -> Tensor:
+        return self.split.take(part)
 
 
 @dataclass(frozen=True)
 class _Corrupted:
     """Images of a split under one corruption, made when a slice of them is asked for."""
 
-    images: Tensor
+    split: Split
     corruption: str
     severity: int
     conditions: Conditions
 
     def __len__(self) -> int:
-        return len(self.images)
+        return len(self.split)
 
     def __getitem__(self, part: slice) -> Tensor:
         first = part.indices(len(self))[0]
         profile, seed = self.conditions.profile, self.conditions.seed
-        return corrupt(self.images[part], self.corruption, self.severity, profile=profile, seed=seed, first=first)
+        return corrupt(self.split.take(part), self.corruption, self.severity, profile=profile, seed=seed, first=first)
 
 
 @torch.no_grad()
@@ -260,7 +273,7 @@ def fit_split_temperature(
     """The temperature for the predictions on a split, clean."""
     found: dict[int, Tensor] = {}
     for first in range(team.rank * batch_size, len(split), team.world_size * batch_size):
-        images = to_float(split.images[first : first + batch_size].to(device))
+        images = to_float(split.take(slice(first, first + batch_size)).to(device))
         probabilities = predict(images, make_placed_generator(0, "temperature", first, device))
         found[first] = log_probabilities(probabilities).cpu()
     gathered = {first: scores for part in team.gather(found) for first, scores in part.items()}

@@ -147,4 +147,4 @@ def sample_images(split: Split, count: int, seed: int, name: str = "split") -> t
     if len(split) == 0:
         raise UserError(f"The {name} split of this data set is empty: choose another `split`.")
     order = torch.randperm(len(split), generator=make_generator(seed, "landscape/images"))[:count]
-    return split.images[order], split.labels[order]
+    return split.take(order), split.labels[order]

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from dign.core.errors import UserError
+from dign.core.placement import place_for_float64
 
 Value = TypeVar("Value")
 
@@ -60,8 +61,9 @@ class Metric(ABC, Generic[Value]):
         return self
 
     def to(self, device: torch.device | str) -> Self:
-        """Move the state to a device; returns self."""
-        self.device = torch.device(device)
+        """Move the state to a device; returns self. One in float64, which Apple's GPUs lack, stays on the CPU there."""
+        exact = any(value.dtype == torch.float64 for value in self._state.values())
+        self.device = place_for_float64(device) if exact else torch.device(device)
         self._state = {name: value.to(self.device) for name, value in self._state.items()}
         return self
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from dign.core.errors import UserError
+from dign.core.placement import place_for_float64
 from dign.metrics.base import Metric, outside_classes
 
 _ROUNDING = 1e-9
@@ -92,6 +93,7 @@ class Calibration(Metric[CalibrationScores]):
             UserError: The shapes are wrong; or, on the CPU, a value is (elsewhere `compute` raises it).
         """
         self._check_shapes(probabilities, labels)
+        probabilities = probabilities.to(place_for_float64(probabilities.device))
         labels = labels.to(probabilities.device)
         confidence, predicted = probabilities.detach().max(dim=1)
         confidence = confidence.double()

@@ -1,12 +1,10 @@
 """Normalization as a layer, so that every model takes [0,1] images and its statistics travel with its weights."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-
-from dign.core.pixels import to_float
 
 
 class Normalize(nn.Module):
@@ -45,18 +43,34 @@ class Normalized(nn.Module):
         return self.model(self.normalize(x))
 
 
-def spread(images: Tensor, most: int) -> Tensor:
-    """Up to `most` of the images, at equal distances from the first to the last: they may lie sorted by class.
+def spread_indices(count: int, most: int, image_size: Sequence[int]) -> Tensor:
+    """Up to `most` of `count` images, at equal distances from the first to the last: they may lie sorted by class.
 
     Of images larger than 64x64 fewer, so that they have no more pixels.
+
+    >>> spread_indices(7, 3, (32, 32)), spread_indices(7, 3, (128, 96))
+    (tensor([0, 2, 4]), tensor([0]))
     """
-    height, width = images.shape[-2:]
-    count = min(len(images), most, max(1, most * 64 * 64 // (height * width)))
-    return images[torch.arange(count) * len(images) // count] if count < len(images) else images
+    height, width = image_size
+    chosen = min(count, most, max(1, most * 64 * 64 // (height * width)))
+    return torch.arange(chosen) * count // max(chosen, 1)
 
 
 def channel_statistics(images: Tensor, most: int = 10_000) -> tuple[list[float], list[float]]:
     """Mean and standard deviation per channel, in [0,1] units, of up to `most` images spread over uint8 (N,3,H,W)."""
-    chosen = to_float(spread(images, most), torch.float64)
-    std, mean = torch.std_mean(chosen, dim=(0, 2, 3), correction=0)
-    return mean.tolist(), std.clamp(min=1e-3).tolist()
+    return measure_channels(images.__getitem__, spread_indices(len(images), most, images.shape[-2:]))
+
+
+def measure_channels(take: Callable[[Tensor], Tensor], indices: Tensor) -> tuple[list[float], list[float]]:
+    """As `channel_statistics`, of the images at `indices`, which `take` reads a few at a time.
+
+    The levels are counted, so that sums are exact.
+    """
+    levels, histogram = torch.arange(256, dtype=torch.float64), torch.zeros(3, 256, dtype=torch.int64)
+    for part in indices.split(64):
+        for channel, values in enumerate(take(part).transpose(0, 1)):
+            histogram[channel] += torch.bincount(values.flatten(), minlength=256)
+    weights = histogram / histogram.sum(1, keepdim=True)
+    mean = (weights * levels).sum(1, keepdim=True)
+    std = (weights * (levels - mean).square()).sum(1).sqrt()
+    return (mean[:, 0] / 255).tolist(), (std / 255).clamp(min=1e-3).tolist()

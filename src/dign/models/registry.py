@@ -22,7 +22,7 @@ from dign.models.libraries import (
     read_timm_preprocessing,
     read_torchvision_preprocessing,
 )
-from dign.models.normalize import Normalize, spread
+from dign.models.normalize import Normalize, spread_indices
 from dign.models.preprocessing import Preprocessing
 from dign.models.resnet import ResNet18, wide_resnet18
 
@@ -108,7 +108,7 @@ def whiten(model: nn.Module, images: Tensor, most: int = 5_000) -> None:
     """
     normalize, body = model.children()
     if isinstance(body, FastNet):
-        body.whiten(normalize(to_float(spread(images, most))))
+        body.whiten(normalize(to_float(images[spread_indices(len(images), most, images.shape[-2:])])))
 
 
 def count_parameters(model: nn.Module) -> int:

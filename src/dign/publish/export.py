@@ -71,7 +71,7 @@ def export_run(run: Run, out: Path | str, *, images: int = 32) -> Exported:
 
 def _check_images(run: Run, count: int) -> Iterator[Tensor]:
     """Batches of test images in [0,1]."""
-    chosen = run.data().test.images[:count]
+    chosen = run.data().test.take(slice(count))
     for name in CHECKED:
         yield to_float(chosen if name == "clean" else corrupt(chosen, name, 3))
 

@@ -140,6 +140,9 @@ class RunConfig:
     )
     devices: int = setting(1, "Machine", "processes on this machine (GPUs or CPUs) that share each batch", least=1)
     nodes: int = setting(1, "Machine", "machines that share each batch, devices on each", least=1)
+    data_memory: float = setting(
+        0.33, "Machine", "share of the device's memory for the images; else they are copied batch by batch", least=0
+    )
     sync_batch_norm: bool = setting(False, "Machine", "with several processes: batch norm over the whole batch")
     compile: bool = setting(False, "Machine", "compile the model with torch.compile")
     channels_last: bool = setting(True, "Machine", "channels-last memory layout")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from torch import Tensor
 from dign.core.errors import UserError
 from dign.core.files import read_limited, write_text
 from dign.data.dataset import DataSet, Split
-from dign.data.splits import select_images
 
 SEEN_FILE = "training_images.txt"
 DIGITS = 16
@@ -38,15 +38,21 @@ def digest_images(images: Tensor) -> list[str]:
     return [hashlib.sha256(image.contiguous().numpy().tobytes()).hexdigest()[:DIGITS] for image in images]
 
 
+def digest_split(split: Split) -> Iterator[str]:
+    """The digest of every image of a split."""
+    for start in range(0, len(split), 256):
+        yield from digest_images(split.take(slice(start, start + 256)))
+
+
 def digest_seen(data: DataSet) -> SeenImages:
     """The digests of a data set's training and validation images."""
-    return SeenImages(frozenset(digest_images(data.train.images)), frozenset(digest_images(data.validation.images)))
+    return SeenImages(frozenset(digest_split(data.train)), frozenset(digest_split(data.validation)))
 
 
 def write_seen(folder: Path, data: DataSet) -> None:
     """Write the digests of training and validation images into a run folder, one line for each."""
     splits = {"train": data.train, "validation": data.validation}
-    lines = [f"{name} {digest}\n" for name, split in splits.items() for digest in digest_images(split.images)]
+    lines = [f"{name} {digest}\n" for name, split in splits.items() for digest in digest_split(split)]
     write_text(folder / SEEN_FILE, "".join(lines))
 
 
@@ -85,7 +91,7 @@ def separate_seen(data: DataSet, seen: SeenImages, *, is_cut: bool) -> tuple[Dat
     """
     parts = [data.test, data.train, data.validation]
     pool = Split(torch.cat([part.images for part in parts]), torch.cat([part.labels for part in parts]))
-    digests = digest_images(pool.images)
+    digests = list(digest_split(pool))
     candidates = len(pool) if is_cut else len(data.test)
     places: dict[str, list[int]] = {"train": [], "validation": [], "test": []}
     for index, digest in enumerate(digests):
@@ -95,8 +101,6 @@ def separate_seen(data: DataSet, seen: SeenImages, *, is_cut: bool) -> tuple[Dat
             places["validation"].append(index)
         elif index < candidates:
             places["test"].append(index)
-    splits = {
-        name: select_images(pool, torch.tensor(sorted(found), dtype=torch.long)) for name, found in places.items()
-    }
+    splits = {name: pool.select(torch.tensor(sorted(found), dtype=torch.long)) for name, found in places.items()}
     left_out = candidates - len(places["test"])
     return DataSet(data.name, data.classes, **splits, location=data.location, skipped=data.skipped), left_out

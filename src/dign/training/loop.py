@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from dign.augment.train_transforms import alternating_flips, shrink
 from dign.core.errors import UserError
 from dign.core.files import read_json, write_json
 from dign.core.pixels import to_float
+from dign.core.placement import copy_to_device
 from dign.core.provenance import now
 from dign.core.seeds import derive_seed, preserve_global_generators, seed_global_generators
 from dign.data.crop_batches import CropBatches, count_workers
@@ -24,7 +26,7 @@ from dign.data.crops import RandomCrop
 from dign.data.dataset import DataSet
 from dign.data.sampling import draw_order
 from dign.methods.base import Method
-from dign.models import whiten
+from dign.models import spread_indices, whiten
 from dign.models.winograd import use_winograd
 from dign.parallel.batch_norm import RunningStatistics, synchronize_batch_norm
 from dign.parallel.devices import check_compiler, describe_device
@@ -35,6 +37,7 @@ from dign.runs.checkpoints import load_state, load_weights, save_state, save_wei
 from dign.runs.config import RunConfig
 from dign.runs.epochs import fill_epochs
 from dign.runs.folder import Run, check_new_folder, load_run, lock_run, was_started_by
+from dign.training.batches import BatchSource, DecodedBatches, make_batch_source
 from dign.training.cost import work_curve
 from dign.training.interrupts import Interrupted, catch_signals
 from dign.training.logger import NullLogger, TrainingLogger
@@ -58,6 +61,9 @@ MOST_WAITING = 0.05
 LOG_EVERY = 20
 """Steps between records. The loss is read only then, so that the GPU never waits for the host in between."""
 
+
+WHITENING_IMAGES = 5_000
+"""How many training images a whitening first layer is set from."""
 
 Translate = Callable[[str], str]
 """Rewrites messages for the user: the command line shows options where the library names parameters."""
@@ -190,6 +196,10 @@ class _Training:
         self.batch_size = global_batch_size(config, data)
         self.steps_per_epoch = steps_per_epoch(config, data)
         self.total = config.epochs * self.steps_per_epoch
+        self._order = lru_cache(maxsize=2)(
+            partial(draw_order, data.train.labels, seed=config.seed, balance=config.balance)
+        )
+        self._flips = lru_cache(maxsize=1)(partial(alternating_flips, len(data.train), seed=config.seed))
         self.unlogged: list[Step] = []
         self.last_loss: float | None = None
         self.noticed_divergence = False
@@ -218,10 +228,6 @@ class _Training:
         forward: Any = torch.compile(self.model, dynamic=False) if config.compile else self.model
         self.wrapped, self.optimizer = self.fabric.setup(forward, optimizer)
         self.statistics = RunningStatistics(self.model, self.team)
-        self.crops: CropBatches | None = None
-        if not config.scale:  # random crops are decoded step by step, and read the files themselves
-            self.images = self.data.train.images.to(self.device)
-        self.labels = self.data.train.labels.to(self.device)
 
     def _initial_model(self, start: StartingWeights | None) -> nn.Module:
         """The model before the first step; a checkpoint, if there is one, replaces its weights later."""
@@ -229,7 +235,8 @@ class _Training:
         if self.run.checkpoint.exists():
             return model
         if not self.config.init:
-            whiten(model, self.data.train.images)
+            train = self.data.train
+            whiten(model, train.take(spread_indices(len(train), WHITENING_IMAGES, train.image_size)))
             return model
         start = start or load_starting_weights(self.config, model)
         assert start is not None  # config.init is set
@@ -247,11 +254,12 @@ class _Training:
     def fit(self, *, quiet: bool, translate: Translate = str) -> Run:
         with self.team.all_or_none():
             first = self._restore()
-            self.crops = self._make_crops(first)
+            self.source = self._open_source(first)
             logger = self._make_logger(first, quiet, translate)
         saved = self.clock = time.monotonic()
         self._train_mode()
-        with logger, catch_signals() as interrupted, preserve_global_generators(self.device):
+        generators = preserve_global_generators(self.device)
+        with logger, closing(self.source), catch_signals() as interrupted, generators:
             for note in (*self.run.info.get("notes", ()), *self._describe_move()):
                 logger.log_message(note)
             for step in range(first, self.total):
@@ -277,29 +285,27 @@ class _Training:
                 self._finish()
         return load_run(self.run.path)
 
-    def _make_crops(self, first: int) -> CropBatches | None:
-        """The random crops of the steps from `first` on, if the run is trained on such crops."""
-        config, pictures = self.config, self.data.train.pictures
+    def _open_source(self, first: int) -> BatchSource:
+        """Where the images of the steps from `first` on come from: random crops of pictures, or the stored images."""
+        config, train, pictures = self.config, self.data.train, self.data.train.pictures
         if not config.scale:
-            return None
+            last, share = self.total - 1, config.data_memory
+            return make_batch_source(train, self._local_order, self.device, last=last, share=share)
         assert pictures is not None  # a configuration with random crops names a folder
         crop = RandomCrop(config.size, config.scale, config.ratio, self.run.framing)
         workers = count_workers(config.workers, config.devices)
         pin, seed = self.device.type == "cuda", derive_seed(config.seed, "crops")
-        return CropBatches(pictures, crop, self._plan(first), seed=seed, workers=workers, pin=pin)
+        crops = CropBatches(pictures, crop, self._plan(first), seed=seed, workers=workers, pin=pin)
+        return DecodedBatches(crops, train.labels, self._local_order, self.device)
 
     def _plan(self, first: int) -> Iterator[tuple[int, Tensor]]:
         """For each step from `first` on its epoch and the numbers of its images; workers ask for it ahead of time."""
-        order, ordered = torch.empty(0), -1
         for step in range(first, self.total):
-            epoch, position = divmod(step, self.steps_per_epoch)
-            if epoch != ordered:
-                order, ordered = self._draw_order(epoch), epoch
-            yield epoch, self.team.local_slice(order[position * self.batch_size : (position + 1) * self.batch_size])
+            yield step // self.steps_per_epoch, self._local_order(step)
 
     def _warn_of_waiting(self) -> list[str]:
         """A note if the steps waited for pictures for more than a twentieth of the time."""
-        waited, seconds = self.crops.waited if self.crops else 0.0, time.monotonic() - self.clock
+        waited, seconds = self.source.waited if self.config.scale else 0.0, time.monotonic() - self.clock
         if waited <= MOST_WAITING * seconds or waited < 1:
             return []
         return [
@@ -371,29 +377,23 @@ class _Training:
         self.unlogged.append(Step(step, means.pop(""), means))
 
     def _batch(self, step: int) -> tuple[Tensor, Tensor]:
-        epoch, position = divmod(step, self.steps_per_epoch)
-        order = self._order(epoch)[position * self.batch_size : (position + 1) * self.batch_size]
-        order = self.team.local_slice(order)
-        pixels = next(self.crops).to(self.device, non_blocking=True) if self.crops else self.images[order]
-        x = to_float(pixels, channels_last=self.config.channels_last)
-        mirrored = self._mirrored[order] if self.config.alternate else None
+        images, y = self.source.get(step)
+        x = to_float(images, channels_last=self.config.channels_last)
+        mirrored = None
+        if self.config.alternate:
+            flips = self._flips(step // self.steps_per_epoch)
+            mirrored = copy_to_device(flips[self._local_order(step)], self.device)
         draws = self.team.generator(self.config.seed, "transforms", step, self.device)
         x = self.transforms(x, draws, mirrored=mirrored)
         if step < self.config.small_first * self.total:
             x = shrink(x)
-        return x, self.labels[order]
+        return x, y
 
-    def _order(self, epoch: int) -> Tensor:
-        """The order of the training images in an epoch, drawn once per epoch."""
-        if getattr(self, "_ordered_epoch", None) != epoch:
-            self._ordered = self._draw_order(epoch).to(self.device)
-            if self.config.alternate:
-                self._mirrored = alternating_flips(len(self.labels), epoch, self.config.seed).to(self.device)
-            self._ordered_epoch = epoch
-        return self._ordered
-
-    def _draw_order(self, epoch: int) -> Tensor:
-        return draw_order(self.data.train.labels, epoch, seed=self.config.seed, balance=self.config.balance)
+    def _local_order(self, step: int) -> Tensor:
+        """The images of a step that this process holds, as indices on the host."""
+        epoch, position = divmod(step, self.steps_per_epoch)
+        batch = self._order(epoch)[position * self.batch_size : (position + 1) * self.batch_size]
+        return self.team.local_slice(batch)
 
     def _log_steps(self, logger: TrainingLogger, done: int, epoch: int) -> None:
         with self.team.all_or_none():
@@ -501,7 +501,7 @@ class _Training:
         best = self.run.path / "best.safetensors"
         if self.config.keep == "best" and best.exists():
             load_weights(best, self.model)
-        waited = {"seconds_waited": round(self.crops.waited, 2)} if self.crops else {}
+        waited = {"seconds_waited": round(self.source.waited, 2)} if self.config.scale else {}
         info = {**self.run.info, "finished": now(), "seconds": self._seconds(), **waited}
         write_json(self.run.path / "run.json", info)
         save_weights(self.run.weights, self.model)

@@ -11,7 +11,7 @@ from torch import nn
 from dign.augment.train_transforms import TrainTransforms, shrunk_size
 from dign.core.errors import UserError, summarize_error
 from dign.data.dataset import DataSet
-from dign.models import build, channel_statistics
+from dign.models import build, measure_channels, spread_indices
 from dign.parallel.batch_norm import synchronize_batch_norm
 from dign.parallel.devices import describe_device
 from dign.parallel.launching import torchrun_job_id
@@ -84,9 +84,14 @@ def _check_small_images(model: nn.Module, config: RunConfig, image_size: tuple[i
         ) from error
 
 
+STATISTICS_IMAGES = 10_000
+"""How many training images the mean and standard deviation of the channels are taken from, at most."""
+
+
 def create_folder(config: RunConfig, out: Path | str, data: DataSet, start: StartingWeights | None, team: Team) -> None:
     """Create the run's folder."""
-    mean, std = (start and start.normalization) or channel_statistics(data.train.images)
+    chosen = spread_indices(len(data.train), STATISTICS_IMAGES, data.image_size)
+    mean, std = (start and start.normalization) or measure_channels(data.train.take, chosen)
     facts: dict[str, Any] = {"init": {"sha256": start.digest, "fresh": start.fresh}} if start else {}
     if team.world_size > 1:
         facts["processes"] = team.world_size

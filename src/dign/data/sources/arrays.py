@@ -60,7 +60,7 @@ def from_arrays(
         train, test = cut_split(train, TEST_FRACTION, seed=0, purpose="test split")
     else:
         test = _split(name, "test_images", test_images, test_labels)
-    if train.images.shape[1:] != test.images.shape[1:]:
+    if train.shape[1:] != test.shape[1:]:
         raise UserError(f"{name}: images and test_images must have the same height and width.")
     train, held_out = cut_split(train, validation, validation_seed, "validation split")
     return DataSet(name, tuple(map(str, classes)), train, held_out, test)
