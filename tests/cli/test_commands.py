@@ -113,7 +113,7 @@ def test_a_benchmark_is_read_at_the_severities_it_holds(dign_command, trained, t
         (["evaluate", "nowhere"], "There is no run folder nowhere"),
         (["evaluate", "nowhere", "--only", "nois"], "Did you mean 'noise'"),
         (["evaluate", "nowhere", "--severity", "0-6"], "invalid severity"),
-        (["evaluate", "nowhere", "--benchmark", "c", "--seed", "1"], "drop --profile, --seed and --images"),
+        (["evaluate", "nowhere", "--benchmark", "c", "--seed", "1"], "made already: drop --seed"),
         (["list", "everything"], "everything"),
     ],
 )

@@ -17,7 +17,7 @@ from dign.training.loop import train
 @pytest.fixture(scope="session")
 def noise():
     """The four noises at the lowest and the highest severity."""
-    return Conditions(corruptions=choose_corruptions(["noise"]), severities=(1, 5), profile="imagenet")
+    return Conditions(corruptions=choose_corruptions(["noise"]), severities=(1, 5), profile="imagenet", jpeg=None)
 
 
 @pytest.fixture(scope="session")

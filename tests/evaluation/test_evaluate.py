@@ -51,7 +51,7 @@ def test_the_batch_size_does_not_matter_to_a_method_that_draws_noise(model, spli
 
 
 def test_the_seed_matters(model, split, noise):
-    other = Conditions(corruptions=noise.corruptions, severities=(5,), profile="imagenet", seed=1)
+    other = Conditions(corruptions=noise.corruptions, severities=(5,), profile="imagenet", seed=1, jpeg=None)
     found = [evaluate(model, split, each).corruptions["shot_noise"].severities[5] for each in (noise, other)]
     assert found[0] != found[1]
 

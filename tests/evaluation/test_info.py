@@ -30,6 +30,7 @@ def test_circumstances_are_those_of_the_evaluation():
     info = describe_evaluation("test", clean, (64, 64), conditions, torch.device("cpu"), time.monotonic())
     assert (info.images, info.bins, info.image_size, info.seed) == (3, 4, (64, 64), 7)
     assert (info.profile, info.frost, info.benchmark, info.device) == ("tiny-imagenet", None, None, "cpu")
+    assert info.jpeg_quality == 85, "as the published files of this size"
     assert {"dign", "torch", "python"} <= info.versions.keys()
 
 

@@ -29,14 +29,25 @@ def test_a_run_is_evaluated_with_its_own_way_to_predict(run, noise):
 
 
 @pytest.mark.slow
-def test_a_benchmark_folder_gives_the_results_of_corruptions_made_on_the_fly(run, tmp_path):
+@pytest.mark.parametrize("layout", ["npy", "folders"])
+def test_a_benchmark_folder_gives_the_results_of_corruptions_made_on_the_fly(run, tmp_path, layout):
+    """Of profile imagenet, whose images went through JPEG in either case."""
     test = run.data().test
     how = {"classes": run.classes, "names": ("fog", "shot_noise"), "severities": (1, 5), "profile": "imagenet"}
+    how["layout"] = layout
     write_benchmark(test.images, test.labels, tmp_path / "digits-c", **how)
     benchmark = benchmark_for(run.data(), tmp_path / "digits-c", (), (1, 5))
     fly = Conditions(corruptions=("shot_noise", "fog"), severities=(1, 5), profile="imagenet")
     stored, made = evaluate_run(run, benchmark, device="cpu"), evaluate_run(run, fly, device="cpu")
-    assert stored.corruptions == made.corruptions and stored.summary == made.summary
+    assert stored.evaluation.jpeg_quality == made.evaluation.jpeg_quality == 85
+    if layout == "npy":
+        assert stored.corruptions == made.corruptions and stored.summary == made.summary
+    for name, corruption in made.corruptions.items():
+        for (
+            severity,
+            accuracy,
+        ) in corruption.accuracies.items():  # files are in the order of classes: other predictions' noise
+            assert abs(stored.corruptions[name].accuracies[severity] - accuracy) < 6
     assert stored.evaluation.benchmark == "digits-c" and made.evaluation.benchmark is None
 
 

@@ -63,7 +63,7 @@ def test_results_by_another_severity_table_are_not_those_of_the_grid():
 
     evaluation = Evaluation.from_mapping({"only": "fog", "severity": 1})
     assert evaluation.describes(results("cifar")) and not evaluation.describes(results("imagenet"))
-    asked = Evaluation.from_mapping({"only": "fog", "severity": 1, "profile": "imagenet"})
+    asked = Evaluation.from_mapping({"only": "fog", "severity": 1, "profile": "imagenet", "jpeg": "none"})
     assert asked.describes(results("imagenet")) and not asked.describes(results("cifar"))
 
 
@@ -77,3 +77,16 @@ def test_results_of_part_of_the_images_are_not_those_of_all():
     assert part.describes(results(10)) and not part.describes(results(None))
     with pytest.raises(UserError, match="images must be at least 1, not 0"):
         Evaluation.from_mapping({"images": 0})
+
+
+def test_results_without_the_jpeg_step_are_not_those_of_a_grid_that_has_it():
+    def results(quality):
+        how = EvaluationInfo(split="test", seed=0, profile="tiny-imagenet", image_size=(64, 64), jpeg_quality=quality)
+        return make_fake_results(how, ["fog"], [1])
+
+    published = Evaluation.from_mapping({"only": "fog", "severity": 1})
+    assert published.describes(results(85)) and not published.describes(results(None))
+    plain = Evaluation.from_mapping({"only": "fog", "severity": 1, "jpeg": "none"})
+    assert plain.describes(results(None)) and not plain.describes(results(85))
+    with pytest.raises(UserError, match="from 1 to 100"):
+        Evaluation.from_mapping({"jpeg": 101})

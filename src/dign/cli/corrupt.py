@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dign.cli.options import json_option, print_json, set_option
+from dign.cli.options import jpeg_option, json_option, print_json, set_option
 from dign.corruptions import ALL_NAMES, FAMILIES, PROFILES
 from dign.data.names import FOLDER_PREFIX
 from dign.data.names import NAMES as DATA_NAMES
@@ -46,11 +46,12 @@ def _complete_only(context: click.Context, parameter: click.Parameter, incomplet
     type=click.Choice(["auto", "npy", "folders"]),
     default="auto",
     show_default=True,
-    help="npy as CIFAR-10-C, folders of JPEG as Tiny-ImageNet-C; auto: folders for tiny-imagenet only",
+    help="npy as CIFAR-10-C, folders of files as Tiny-ImageNet-C; auto: folders for tiny-imagenet only",
 )
 @click.option(
     "--profile", type=click.Choice(list(PROFILES)), help="severity table; default: the one that fits the size"
 )
+@jpeg_option
 @click.option("--split", type=click.Choice(["test", "validation", "train"]), default="test", show_default=True)
 @click.option("--size", type=click.IntRange(min=8), help="resize the images of DATA to SIZE x SIZE first")
 @click.option("--skip-unreadable", is_flag=True, help="leave out images of a folder that cannot be read")
@@ -90,6 +91,7 @@ def _preview(picture: Path, options: dict[str, Any]) -> None:
     from dign.core.errors import UserError
     from dign.core.files import replace_file
     from dign.corruptions.preview import preview_sheet, shrink
+    from dign.corruptions.storage import parse_jpeg
     from dign.data.decoding import decode
     from dign.evaluation.conditions import choose_corruptions, parse_severities
 
@@ -110,7 +112,9 @@ def _preview(picture: Path, options: dict[str, Any]) -> None:
     names = choose_corruptions((*options["sets"], *options["only"]))
     severities = parse_severities(options["severity"])
     small = torch.from_numpy(shrink(pixels))
-    sheet = preview_sheet(small, names, severities, profile=options["profile"], seed=options["seed"])
+    sheet = preview_sheet(
+        small, names, severities, profile=options["profile"], seed=options["seed"], jpeg=parse_jpeg(options["jpeg"])
+    )
     with replace_file(target) as partial:
         sheet.save(partial, format=Image.EXTENSION[target.suffix.lower()])
     if options["as_json"]:
@@ -124,6 +128,7 @@ def _benchmark(source: str, options: dict[str, Any]) -> None:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from dign.corruptions import frost_source, write_benchmark
+    from dign.corruptions.storage import parse_jpeg
     from dign.data import load
     from dign.evaluation.conditions import choose_corruptions, parse_severities
 
@@ -148,6 +153,7 @@ def _benchmark(source: str, options: dict[str, Any]) -> None:
             layout=layout,
             profile=options["profile"],
             seed=options["seed"],
+            jpeg=parse_jpeg(options["jpeg"]),
             data=f"{data.name}/{options['split']}",
             workers=options["workers"],
             progress=lambda done, total: progress.update(task, completed=done, total=total),
@@ -155,9 +161,10 @@ def _benchmark(source: str, options: dict[str, Any]) -> None:
     if options["as_json"]:
         print_json(manifest)
     frost = f", frost from {frost_source()}" if "frost" in names else ""
+    jpeg = f", JPEG of quality {manifest['jpeg_quality']}" if manifest["jpeg_quality"] else ""
     console.print(
         f"{options['out']}: {len(names)} corruptions at severities {', '.join(map(str, severities))}, "
-        f"{len(split)} images each, profile {manifest['profile']}{frost}",
+        f"{len(split)} images each, profile {manifest['profile']}{jpeg}{frost}",
         highlight=False,
         soft_wrap=True,
     )

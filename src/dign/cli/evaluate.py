@@ -11,7 +11,7 @@ import click
 
 from dign.cli import attack
 from dign.cli.opening import OF_MODEL, open_model, show_progress
-from dign.cli.options import set_option
+from dign.cli.options import jpeg_option, set_option
 from dign.corruptions.settings import PROFILES
 from dign.runs.config import RunConfig
 
@@ -37,6 +37,7 @@ def _choice(setting: str) -> click.Choice:
 @click.option(
     "--profile", type=click.Choice(list(PROFILES)), help="severity table  [default: the one that fits the image size]"
 )
+@jpeg_option
 @click.option(
     "--split",
     type=click.Choice(["test", "validation", "train"]),
@@ -119,8 +120,10 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
         raise UserError("Say what to evaluate: run folders, or --model MODEL with --data NAME.")
     if options["benchmark"] and options["split"] != "test":
         raise UserError("--benchmark holds corrupted test images: drop --split, or drop --benchmark.")
-    if options["benchmark"] and (options["profile"] or options["seed"] or options["images"]):
-        raise UserError("--benchmark holds images that are made already: drop --profile, --seed and --images.")
+    fixed = [name for name in ("profile", "seed", "images") if options[name]]
+    fixed += ["jpeg"] if options["jpeg"] != "profile" else []
+    if options["benchmark"] and fixed:
+        raise UserError(f"--benchmark holds images that are made already: drop --{fixed[0]}.")
     from dign.core.allocator import reuse_memory
     from dign.parallel.fabric import join_processes
 
@@ -211,6 +214,7 @@ def _evaluate_model(
 
 
 def _conditions(options: dict[str, Any]) -> Any:
+    from dign.corruptions.storage import parse_jpeg
     from dign.evaluation.conditions import Conditions, choose_corruptions, parse_severities
 
     return Conditions(
@@ -218,6 +222,7 @@ def _conditions(options: dict[str, Any]) -> Any:
         corruptions=choose_corruptions((*options["sets"], *options["only"])),
         profile=options["profile"],
         seed=options["seed"],
+        jpeg=parse_jpeg(options["jpeg"]),
     )
 
 

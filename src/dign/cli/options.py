@@ -69,6 +69,13 @@ set_option = click.option(
     type=click.Choice(list(SETS)),
     help="a set of corruptions: c (default), or further ones (`dign list corruptions`); may be given more than once",
 )
+jpeg_option = click.option(
+    "--jpeg",
+    default="profile",
+    show_default=True,
+    metavar="QUALITY",
+    help="JPEG after the corruption: a quality, none, or profile: as published, 85 at 64 and 224 pixels, none at 32",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="print the result as JSON on standard output")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dign.corruptions.sets import ALL_NAMES, SETS, family_of
 from dign.corruptions.settings import FAMILIES, NAMES, PROFILES, SEVERITIES, profile_for
+from dign.corruptions.storage import STORED_QUALITY
 
 if TYPE_CHECKING:
     from dign.corruptions.benchmark.read import open_benchmark
@@ -34,6 +35,7 @@ __all__ = [
     "RandomCorruption",
     "SETS",
     "SEVERITIES",
+    "STORED_QUALITY",
     "corrupt",
     "family_of",
     "frost_source",

@@ -12,6 +12,7 @@ from dign.corruptions import blur, digital, noise, sensors, weather
 from dign.corruptions.c_bar import covers, spectra, splines, warps, waves
 from dign.corruptions.sets import get_parameters
 from dign.corruptions.settings import profile_for
+from dign.corruptions.storage import Jpeg, choose_quality
 from dign.corruptions.streams import Streams
 
 Corruption = Callable[[Tensor, Any, Streams], Tensor]
@@ -62,7 +63,14 @@ CORRUPTIONS: dict[str, Corruption] = {
 
 
 def corrupt(
-    images: Tensor, name: str, severity: int, *, profile: str | None = None, seed: int = 0, first: int = 0
+    images: Tensor,
+    name: str,
+    severity: int,
+    *,
+    profile: str | None = None,
+    seed: int = 0,
+    first: int = 0,
+    jpeg: Jpeg = None,
 ) -> Tensor:
     """Corrupt images as the published benchmarks do.
 
@@ -78,6 +86,8 @@ def corrupt(
         seed: Of the random numbers.
         first: Number of the first image in its data set. The random numbers of an image depend on (seed, name,
             severity, number) alone: batches of any size give the same images.
+        jpeg: Afterwards, JPEG of this quality and back. Published benchmarks of 64 and 224 pixels are stored so:
+            "profile" does what that of the profile does (`dign.corruptions.STORED_QUALITY`). None: no such step.
 
     Returns:
         A new tensor of the type, shape and device of `images`. Images on an Apple GPU are corrupted on the CPU.
@@ -100,11 +110,12 @@ def corrupt(
         return corrupt(images.cpu(), name, severity, profile=profile, seed=seed, first=first).to(images.device)
     clean = severity == 0 and not isinstance(severity, bool | float)
     setting = get_parameters(name, 1 if clean else severity, profile)
+    quality = choose_quality(jpeg, profile)
     if clean:
         return images.clone()
     with torch.autocast(images.device.type, enabled=False):  # which a training step may have enabled
         done = [
-            _corrupt_chunk(part, CORRUPTIONS[name], setting, f"{name}/{severity}", seed, first + start)
+            _corrupt_chunk(part, CORRUPTIONS[name], setting, f"{name}/{severity}", seed, first + start, quality)
             for start, part in _chunks(batch)
         ]
     result = torch.cat(done) if done else batch.clone()
@@ -116,10 +127,14 @@ def _chunks(batch: Tensor) -> list[tuple[int, Tensor]]:
     return [(start, batch[start : start + size]) for start in range(0, len(batch), size)]
 
 
-def _corrupt_chunk(images: Tensor, corruption: Corruption, setting: Any, purpose: str, seed: int, first: int) -> Tensor:
+def _corrupt_chunk(
+    images: Tensor, corruption: Corruption, setting: Any, purpose: str, seed: int, first: int, quality: int | None
+) -> Tensor:
     indices = torch.arange(first, first + len(images), device=images.device)
     bytes_in = images if images.dtype == torch.uint8 else to_uint8(images)
-    bytes_out = corruption(bytes_in, setting, Streams(seed, f"corruption/{purpose}", indices))
+    streams = Streams(seed, f"corruption/{purpose}", indices)
+    bytes_out = corruption(bytes_in, setting, streams)
+    bytes_out = digital.jpeg_compression(bytes_out, quality, streams) if quality else bytes_out
     assert bytes_out.dtype == torch.uint8 and bytes_out.shape == images.shape
     return bytes_out if images.dtype == torch.uint8 else to_float(bytes_out, images.dtype)
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from dign.corruptions.engine import corrupt
 from dign.corruptions.sets import family_of
 from dign.corruptions.settings import NAMES, SEVERITIES
+from dign.corruptions.storage import Jpeg
 
 LARGEST_SIDE = 224  # larger pictures are shrunk to this, the largest size that parameters were published for
 SMALLEST_SIDE = 8  # that corruptions take
@@ -38,6 +39,7 @@ def preview_sheet(
     *,
     profile: str | None = None,
     seed: int = 0,
+    jpeg: Jpeg = "profile",
 ) -> Image.Image:
     """Draw one row per corruption, by family: the clean picture (3,H,W) uint8, then the severities."""
     scale = _CELL / max(picture.shape[-2:])
@@ -59,7 +61,7 @@ def preview_sheet(
         for name in members:
             draw.text((_GAP, top + cell_height // 2), name.replace("_", " "), _INK, _font(17), anchor="lm")
             for column, severity in enumerate(levels):
-                made = corrupt(picture, name, severity, profile=profile, seed=seed)
+                made = corrupt(picture, name, severity, profile=profile, seed=seed, jpeg=jpeg)
                 sheet.paste(_resize(made, scale), (_left(column), top))
             top += cell_height + _GAP
     return sheet

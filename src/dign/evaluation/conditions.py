@@ -6,10 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from torch import Tensor
+
 from dign.core.errors import UserError, unknown_name
-from dign.corruptions import ALL_NAMES, NAMES, PROFILES, SEVERITIES
+from dign.corruptions import ALL_NAMES, NAMES, PROFILES, SEVERITIES, corrupt, profile_for
 from dign.corruptions.benchmark.read import Benchmark, open_benchmark
 from dign.corruptions.sets import GROUPS, SETS
+from dign.corruptions.storage import Jpeg, check_jpeg, choose_quality
 from dign.data import cache_root
 from dign.data.cache import open_store
 from dign.data.dataset import DataSet
@@ -25,9 +28,11 @@ class Conditions:
         severities: From 1 to 5.
         profile: "cifar", "tiny-imagenet" or "imagenet", the severity table; None takes the one that fits the images.
         seed: Seed of the corruptions.
+        jpeg: JPEG of this quality after the corruption. By default as the published benchmark of the profile is stored:
+            quality 85 for "tiny-imagenet" and "imagenet", none for "cifar". None: without.
 
     Raises:
-        UserError: A corruption, a severity or the profile does not exist.
+        UserError: A corruption, a severity, the profile or the quality does not exist.
 
     >>> Conditions(corruptions=("fog", "shot_noise"), severities=(3,)).pairs
     [('fog', 3), ('shot_noise', 3)]
@@ -37,8 +42,10 @@ class Conditions:
     severities: Sequence[int] = SEVERITIES
     profile: str | None = None
     seed: int = 0
+    jpeg: Jpeg = "profile"
 
     def __post_init__(self) -> None:
+        check_jpeg(self.jpeg)
         if isinstance(self.corruptions, str):
             raise UserError(f"corruptions must be a list of names, e.g. ['fog'], not '{self.corruptions}'.")
         if isinstance(self.severities, int):
@@ -55,6 +62,14 @@ class Conditions:
                 raise UserError(f"invalid severity {severity!r}: expected 1 to 5.")
         if self.profile is not None and self.profile not in PROFILES:
             raise unknown_name("profile", self.profile, PROFILES)
+
+    def quality_for(self, height: int, width: int) -> int | None:
+        """The quality of the JPEG step for images of this size; None for no such step."""
+        return choose_quality(self.jpeg, self.profile or profile_for(height, width))
+
+    def corrupt(self, images: Tensor, name: str, severity: int, first: int = 0) -> Tensor:
+        """Corrupt images, of which the first is number `first` of its data set."""
+        return corrupt(images, name, severity, profile=self.profile, seed=self.seed, first=first, jpeg=self.jpeg)
 
     @property
     def pairs(self) -> list[tuple[str, int]]:

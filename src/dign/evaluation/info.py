@@ -43,7 +43,9 @@ def describe_evaluation(
     """The `evaluation` entry of results; `started` is a time of `time.monotonic`."""
     if isinstance(conditions, Benchmark):
         profile, frost, benchmark = conditions.profile, conditions.frost, conditions.folder.resolve().name
+        quality = conditions.jpeg_quality
     else:
+        quality = conditions.quality_for(*image_size)
         profile, benchmark = conditions.profile or profile_for(*image_size), None
         frost = frost_source() if "frost" in conditions.corruptions else None
     return EvaluationInfo(
@@ -54,6 +56,7 @@ def describe_evaluation(
         seed=conditions.seed,
         benchmark=benchmark,
         frost=frost,
+        jpeg_quality=quality,
         bins=clean.bins,
         device=device_name(device),
         commit=git_commit(),

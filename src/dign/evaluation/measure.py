@@ -11,7 +11,6 @@ from torch import Tensor
 
 from dign.core.image_rng import make_placed_generator
 from dign.core.pixels import to_float
-from dign.corruptions import corrupt
 from dign.corruptions.benchmark.read import Benchmark
 from dign.data.dataset import Split
 from dign.evaluation.conditions import Conditions
@@ -93,9 +92,9 @@ def plan_work(
         here = images.to(device)
         yield Work(CLEAN, first, labels, here.detach)
         if isinstance(conditions, Conditions):
-            degrade = partial(corrupt, here, profile=conditions.profile, seed=conditions.seed, first=first)
             for name, severity in conditions.pairs:
-                yield Work((name, severity), first, labels, partial(degrade, name, severity))
+                make = partial(conditions.corrupt, here, name, severity, first)
+                yield Work((name, severity), first, labels, make)
         first += len(labels)
     if isinstance(conditions, Benchmark):
         for stored in conditions:

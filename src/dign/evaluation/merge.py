@@ -19,7 +19,7 @@ from dign.evaluation.result_parts import TemperatureResult
 from dign.evaluation.results import RESULTS_FILE, Results, list_conditions
 from dign.evaluation.summarize import CLEAN, Counts, Uncertainties, make_results
 
-ALIKE = ("split", "images", "image_size", "profile", "seed", "benchmark", "bins", "left_out")
+ALIKE = ("split", "images", "image_size", "profile", "seed", "benchmark", "jpeg_quality", "bins", "left_out")
 """In what two evaluations agree whose conditions may share a file."""
 
 

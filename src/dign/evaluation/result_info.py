@@ -58,6 +58,8 @@ class EvaluationInfo:
         profile: Severity table of the corruptions.
         seed: Seed of the corruptions.
         benchmark: Folder of a stored benchmark; None where corruptions were made on the fly.
+        jpeg_quality: Quality of the JPEG that corrupted images went through, as those of the published benchmarks of 64
+            and 224 pixels did; None for no such step, and in files of older versions.
         frost: "photographs" or "procedural", where frost was among the corruptions.
         bins: Number of calibration bins.
         device: "cpu" or the name of a GPU.
@@ -80,6 +82,7 @@ class EvaluationInfo:
     seed: int | None = None
     benchmark: str | None = None
     frost: str | None = None
+    jpeg_quality: int | None = None
     bins: int | None = None
     device: str | None = None
     commit: str | None = None
@@ -106,13 +109,13 @@ class EvaluationInfo:
     def to_json(self) -> dict[str, Any]:
         value = {**asdict(self), "image_size": list(self.image_size) if self.image_size else None}
         value["earlier"] = list(self.earlier) if self.earlier else None
-        optional = ("device", "left_out", "skipped", "images_sha256", "limit", "earlier")  # older files do not say
+        optional = ("device", "jpeg_quality", "left_out", "skipped", "images_sha256", "limit", "earlier")
         return {key: entry for key, entry in value.items() if entry is not None or key not in optional}
 
     @staticmethod
     def _read_entry(key: str, value: Any) -> Any:
         """The entry, or None where it has the wrong type."""
-        if key in ("images", "bins", "left_out", "skipped", "limit"):
+        if key in ("images", "jpeg_quality", "bins", "left_out", "skipped", "limit"):
             return value if is_count(value) else None
         if key == "seed":
             return value if is_whole(value) else None

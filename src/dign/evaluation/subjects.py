@@ -16,7 +16,6 @@ from dign.core.errors import UserError
 from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import make_placed_generator
 from dign.core.pixels import to_float
-from dign.corruptions import corrupt
 from dign.corruptions.benchmark.read import Benchmark, Condition
 from dign.data.dataset import DataSet, Split
 from dign.data.names import hide_folder_path
@@ -262,8 +261,7 @@ class _Corrupted:
 
     def __getitem__(self, part: slice) -> Tensor:
         first = part.indices(len(self))[0]
-        profile, seed = self.conditions.profile, self.conditions.seed
-        return corrupt(self.split.take(part), self.corruption, self.severity, profile=profile, seed=seed, first=first)
+        return self.conditions.corrupt(self.split.take(part), self.corruption, self.severity, first)
 
 
 @torch.no_grad()

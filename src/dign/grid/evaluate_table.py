@@ -12,6 +12,7 @@ from dign.core.checks import check_value, coerce
 from dign.core.errors import UserError, unknown_name
 from dign.corruptions.benchmark.read import check_contains, find_names, find_severities
 from dign.corruptions.settings import PROFILES, profile_for
+from dign.corruptions.storage import Jpeg, check_jpeg, choose_quality, parse_jpeg
 from dign.evaluation.conditions import choose_corruptions, parse_severities
 from dign.evaluation.result_info import EvaluationInfo
 from dign.evaluation.results import Results
@@ -26,6 +27,7 @@ class Evaluation:
     only: tuple[str, ...] = ()
     severity: tuple[int, ...] = (1, 2, 3, 4, 5)
     profile: str | None = None
+    jpeg: Jpeg = "profile"
     benchmark: str | None = None
     split: str = "test"
     seed: int = 0
@@ -47,6 +49,8 @@ class Evaluation:
         given["only"] = (only,) if isinstance(only, str) else coerce(only, tuple[str, ...], "only")
         if "severity" in given:
             given["severity"] = _severities(given["severity"])
+        if "jpeg" in given:
+            given["jpeg"] = parse_jpeg(given["jpeg"])
         if given.get("benchmark") is not None:
             given["benchmark"] = str(Path(coerce(given["benchmark"], str, "benchmark")).expanduser().resolve())
             if "severity" not in given:
@@ -64,14 +68,15 @@ class Evaluation:
         check_value("split", self.split, SPLITS, None)
         if self.profile is not None:
             check_value("profile", self.profile, PROFILES, None)
+        check_jpeg(self.jpeg)
         check_value("seed", self.seed, None, 0)
         check_value("batch_size", self.batch_size, None, 1)
         if self.images is not None:
             check_value("images", self.images, None, 1)
         if self.benchmark and self.split != "test":
             raise UserError("benchmark holds corrupted test images: drop split, or drop benchmark.")
-        if self.benchmark and (self.profile or self.seed or self.images):
-            raise UserError("benchmark holds images that are made already: drop profile, seed and images.")
+        if self.benchmark and (self.profile or self.seed or self.images or self.jpeg != "profile"):
+            raise UserError("benchmark holds images that are made already: drop profile, seed, images and jpeg.")
         if self.temperature and self.split == "validation":
             raise UserError("The temperature is fitted on the validation split: evaluate another one, or drop it.")
 
@@ -94,6 +99,8 @@ class Evaluation:
         if (self.temperature and not results.temperature) or how.limit != self.images:
             return False
         if benchmark is None and (how.seed, how.profile) != (self.seed, self._profile_of(how)):
+            return False
+        if benchmark is None and how.profile and how.jpeg_quality != choose_quality(self.jpeg, how.profile):
             return False
         wanted = self.corruptions
         if self.benchmark and not self.only:

@@ -145,3 +145,42 @@ def test_a_folder_that_another_process_writes_to_is_left_alone(tmp_path: Path, i
     with lock_folder(tmp_path, "writing to"), pytest.raises(UserError, match="Another process is writing to"):
         write(images, labels, tmp_path, names=("contrast",))
     assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "profile, jpeg, quality, ending",
+    [
+        ("imagenet", "profile", 85, "JPEG"),
+        ("cifar", "profile", 85, "JPEG"),
+        ("tiny-imagenet", 40, 40, "JPEG"),
+        ("imagenet", None, None, "png"),
+    ],
+)
+def test_files_hold_what_corrupt_makes_with_the_same_jpeg(tmp_path, profile, jpeg, quality, ending):
+    """Bit for bit, in either layout; files are JPEG of quality 85 where nothing else is said."""
+    coarse = torch.rand(3, 3, 5, 5, generator=torch.Generator().manual_seed(1))
+    images = (torch.nn.functional.interpolate(coarse, size=(24, 24), mode="bilinear") * 255).to(torch.uint8)
+    labels = torch.tensor([0, 0, 1])
+    how = {"classes": ("a", "b"), "names": ("shot_noise",), "severities": (5,), "profile": profile, "jpeg": jpeg}
+    made = write_benchmark(images, labels, tmp_path / "files", layout="folders", **how)
+    assert made["jpeg_quality"] == quality
+    assert {path.suffix for path in (tmp_path / "files" / "shot_noise").rglob("*.*")} == {f".{ending}"}
+    expected = corrupt(images, "shot_noise", 5, profile=profile, jpeg=quality)
+    benchmark = open_benchmark(tmp_path / "files")
+    assert torch.equal(benchmark.condition("shot_noise", 5).images[:], expected)
+    assert benchmark.jpeg_quality == quality
+    arrays = write_benchmark(images, labels, tmp_path / "arrays", **how)
+    expected = corrupt(images, "shot_noise", 5, profile=profile, jpeg=jpeg)
+    assert torch.equal(open_benchmark(tmp_path / "arrays").condition("shot_noise", 5).images[:], expected)
+    assert arrays["jpeg_quality"] == (None if profile == "cifar" else quality)
+
+
+def test_another_quality_needs_another_folder(tmp_path):
+    images, labels = torch.zeros(2, 3, 8, 8, dtype=torch.uint8), torch.tensor([0, 1])
+    how = {"classes": ("a", "b"), "names": ("fog",), "severities": (1,)}
+    write_benchmark(images, labels, tmp_path, jpeg=85, **how)
+    with pytest.raises(UserError, match=r"another jpeg_quality .85, not None"):
+        write_benchmark(images, labels, tmp_path, **how)
+    with pytest.raises(UserError, match="quality from 1 to 100"):
+        write_benchmark(images, labels, tmp_path / "new", jpeg=0, **how)
+    assert not (tmp_path / "new").exists()

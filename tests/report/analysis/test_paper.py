@@ -63,3 +63,16 @@ def test_other_severities_or_images_than_the_paper_s_are_not_compared(fake_run, 
     rows = paper_comparison(make_study(*load_runs([tmp_path / "hard"]))).rows
     assert {row.label.split()[0] for row in rows} == {"Clean"}, "clean images know no severity"
     assert paper_comparison(make_study(*load_runs([tmp_path / "held-out"]))) is None
+
+
+def test_corrupted_images_that_are_not_jpeg_are_not_set_beside_tiny_imagenet_c(fake_run, tmp_path):
+    fake_run(tmp_path / "a", data="tiny-imagenet", model="resnet18")
+    path = tmp_path / "a" / "results.json"
+    table = paper_comparison(make_study(*load_runs([tmp_path])))
+    assert all(row.label.startswith("Clean") for row in table.rows)
+    assert "only what was measured on clean" in table.caption
+    results = json.loads(path.read_text())
+    results["evaluation"]["jpeg_quality"] = 85
+    path.write_text(json.dumps(results))
+    table = paper_comparison(make_study(*load_runs([tmp_path])))
+    assert "Shot Noise" in [row.label for row in table.rows] and "not made from the validation" in table.caption

@@ -56,6 +56,7 @@ def _is_valid(manifest: dict[str, Any]) -> bool:
         and isinstance(manifest.get("profile"), str)
         and type(manifest.get("seed")) is int
         and isinstance(manifest.get("frost"), str)
+        and (manifest.get("jpeg_quality") is None or type(manifest["jpeg_quality"]) is int)
     )
 
 

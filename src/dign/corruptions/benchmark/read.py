@@ -16,6 +16,7 @@ from dign.core.files import map_array
 from dign.corruptions.benchmark.manifest import FOLDERS, LABELS, NPY, check_parts, part_name, read_manifest
 from dign.corruptions.sets import ALL_NAMES, C_BAR, IMAGENET_C_BAR
 from dign.corruptions.settings import NAMES, SEVERITIES
+from dign.corruptions.storage import FILE_QUALITY
 
 TINY_IMAGENET_C: tuple[str, ...] = tuple(
     name for name in NAMES if name not in ("speckle_noise", "gaussian_blur", "spatter", "saturate")
@@ -62,6 +63,13 @@ class Benchmark:
         if "frost" not in self.names:
             return None
         return self.manifest["frost"] if self.manifest else "photographs"
+
+    @property
+    def jpeg_quality(self) -> int | None:
+        """Quality of the JPEG that its images went through; published files have 85, arrays none."""
+        if self.manifest:
+            return self.manifest.get("jpeg_quality")
+        return FILE_QUALITY if self.layout == FOLDERS else None
 
     @property
     def profile(self) -> str | None:

@@ -36,8 +36,8 @@ from dign.corruptions.engine import corrupt
 from dign.corruptions.frost import frost_source
 from dign.corruptions.sets import ALL_NAMES
 from dign.corruptions.settings import NAMES, SEVERITIES, profile_for
+from dign.corruptions.storage import FILE_QUALITY, Jpeg, choose_quality
 
-JPEG_QUALITY = 85  # of the published Tiny-ImageNet-C
 _TASK_VALUES = 512 * 3 * 32 * 32
 _AHEAD = 2 * (os.cpu_count() or 1)  # batches that wait to be written
 
@@ -55,6 +55,7 @@ class _Job:
     profile: str
     seed: int
     classes: tuple[str, ...]
+    quality: int | None
 
 
 def write_benchmark(
@@ -68,6 +69,7 @@ def write_benchmark(
     layout: str = NPY,
     profile: str | None = None,
     seed: int = 0,
+    jpeg: Jpeg = "profile",
     data: str = "",
     workers: int | None = None,
     progress: Progress = lambda done, total: None,
@@ -87,6 +89,9 @@ def write_benchmark(
             "folders" as Tiny-ImageNet-C: `NAME/SEVERITY/CLASS/*.JPEG`.
         profile: The image size that the parameters were published for; by default the nearest (`profile_for`).
         seed: Of the random numbers.
+        jpeg: JPEG of this quality after the corruption, in both layouts; by default what the published benchmark of the
+            profile has (quality 85 at 64 and 224 pixels), and 85 for files of other profiles. None: arrays as they
+            are, and PNG files.
         data: Name of the data set, for the manifest.
         workers: Threads, by default as many as cores. Torch's own are set to one meanwhile.
         progress: Called with the number of corrupted images that are done, and of all.
@@ -106,7 +111,7 @@ def write_benchmark(
     ['fog.npy', 'labels.npy']
     """
     folder = Path(folder)
-    job = _check_job(images, labels, severities, layout, profile, seed, classes)
+    job = _check_job(images, labels, severities, layout, profile, seed, classes, jpeg)
     chosen = list(names)
     for name in chosen:
         if name not in ALL_NAMES:
@@ -139,6 +144,7 @@ def _check_job(
     profile: str | None,
     seed: int,
     classes: Sequence[str],
+    jpeg: Jpeg,
 ) -> _Job:
     if images.dtype != torch.uint8 or images.dim() != 4 or images.shape[1] != 3 or len(images) != len(labels):
         raise UserError(
@@ -155,7 +161,10 @@ def _check_job(
     corrupt(images[:1], NAMES[0], 0, profile=profile)  # checks image and profile before any file is made
     profile = profile or profile_for(height, width)
     folders = tuple(name.replace("/", "_").replace("\\", "_") for name in classes)
-    return _Job(images, labels, tuple(sorted(set(severities))), layout, profile, seed, folders)
+    quality = choose_quality(jpeg, profile)
+    if layout == FOLDERS and jpeg == "profile":
+        quality = quality or FILE_QUALITY
+    return _Job(images, labels, tuple(sorted(set(severities))), layout, profile, seed, folders, quality)
 
 
 def _begin(folder: Path, job: _Job, data: str, names: Sequence[str]) -> dict[str, Any]:
@@ -174,7 +183,7 @@ def _begin(folder: Path, job: _Job, data: str, names: Sequence[str]) -> dict[str
         "seed": job.seed,
         "severities": list(job.severities),
         "classes": list(job.classes),
-        "jpeg_quality": JPEG_QUALITY if job.layout == FOLDERS else None,
+        "jpeg_quality": job.quality,
         "frost": frost_source(),
         "dign": __version__,
     }
@@ -225,7 +234,8 @@ def _corrupt_batches(job: _Job, name: str, severity: int, pool: ThreadPoolExecut
 
     def make(start: int) -> np.ndarray:
         batch = job.images[start : start + size].contiguous()
-        made = corrupt(batch, name, severity, profile=job.profile, seed=job.seed, first=start)
+        quality = job.quality if job.layout == NPY else None  # files are encoded when they are written
+        made = corrupt(batch, name, severity, profile=job.profile, seed=job.seed, first=start, jpeg=quality)
         return made.permute(0, 2, 3, 1).contiguous().cpu().numpy()
 
     pending: deque[Future[np.ndarray]] = deque()
@@ -312,21 +322,24 @@ def _write_pictures(
         (folder / class_name).mkdir(parents=True)
     start = 0
     for batch in batches:
-        list(pool.map(lambda item: _save_jpeg(*item), _places(folder, job, start, batch)))
+        list(pool.map(lambda item: _save_picture(item[0], item[1], job.quality), _places(folder, job, start, batch)))
         start += len(batch)
         advance(len(batch))
 
 
 def _places(folder: Path, job: _Job, start: int, batch: np.ndarray) -> Iterator[tuple[Path, np.ndarray]]:
-    digits = len(str(len(job.images) - 1))
+    digits, ending = len(str(len(job.images) - 1)), "JPEG" if job.quality else "png"
     for number, image in enumerate(batch, start):
-        yield folder / job.classes[int(job.labels[number])] / f"{number:0{digits}d}.JPEG", image
+        yield folder / job.classes[int(job.labels[number])] / f"{number:0{digits}d}.{ending}", image
 
 
-def _save_jpeg(path: Path, image: np.ndarray) -> None:
+def _save_picture(path: Path, image: np.ndarray, quality: int | None) -> None:
     from PIL import Image
 
-    Image.fromarray(image).save(path, "JPEG", quality=JPEG_QUALITY, optimize=True)
+    if quality:
+        Image.fromarray(image).save(path, "JPEG", quality=quality, optimize=True)
+    else:
+        Image.fromarray(image).save(path, "PNG")
 
 
 def _record(folder: Path, manifest: dict[str, Any], part: str, sha256: str) -> None:

@@ -94,11 +94,18 @@ def _comparable(quantity: Quantity, study: Study) -> bool:
     if not quantity.key.startswith("clean_") and tuple(study.severities) != SEVERITIES:
         return False
     tiny = study.data == "tiny-imagenet"
+    if tiny and not quantity.key.startswith("clean_") and _lacks_jpeg(study):
+        return False
     if quantity.key == "mca_n" or quantity.key.startswith("noise_"):
         return len(study.noises) == (2 if tiny else 3)
     if quantity.key == "mca" or quantity.key.startswith("all_"):
         return len(study.counted) == (14 if tiny else 18)
     return True
+
+
+def _lacks_jpeg(study: Study) -> bool:
+    """Whether corrupted images were measured that are not JPEG, as those of the published Tiny-ImageNet-C are."""
+    return any(run.results.corruptions and not run.results.evaluation.jpeg_quality for run in study.runs)
 
 
 def _conditions(study: Study) -> str:
@@ -110,6 +117,13 @@ def _conditions(study: Study) -> str:
     )
     if fly:
         text += " Our corruptions were made on the fly."
+    if study.data == "tiny-imagenet":
+        text += " The published Tiny-ImageNet-C is not made from the validation images of Tiny-ImageNet."
+        if _lacks_jpeg(study):
+            text += (
+                " Its files are JPEG, which smooths noise, and some corrupted images here are not: only what was "
+                "measured on clean images is compared."
+            )
     if epochs and epochs != [150]:
         text += f" Our epochs: {', '.join(map(str, epochs))}."
     return text
