@@ -98,6 +98,13 @@ def test_a_function_has_no_gradient(images):
     with pytest.raises(UserError, match="an attack needs gradients"):
         robust_accuracy(lambda x: x, images)
 
+    class Detached(nn.Module):
+        def forward(self, x):
+            return x.detach().flatten(1)[:, :2]
+
+    with pytest.raises(UserError, match="this model gives none"):
+        robust_accuracy(Detached(), images)
+
 
 def test_radii_are_written_as_people_do():
     assert [write_eps(eps) for eps in (8 / 255, 1 / 255, 0.5, 0.25)] == ["8/255", "1/255", "0.5", "0.25"]

@@ -329,6 +329,8 @@ def _attack_batches(
                 x, y = to_float(images.to(device)), labels.to(device)
                 draw = partial(make_placed_generator, attack.seed, first=first, device=device)
                 target = model if plain else _LogOfPredictions(model, predict, draw(purpose="attack/gradient"))
+                if number < team.world_size:
+                    _check_gradient(target, x[:1])
                 attacked = attack.perturb(target, x, y, first=first)
                 before = _right(check, x, y, draw(purpose="attack/clean"))
                 after = _right(check, attacked, y, draw(purpose="attack/attacked"))
@@ -342,6 +344,12 @@ def _attack_batches(
     about = {"commit": git_commit(), "time": now(), "versions": versions(), "device": device_name(device)}
     seconds = round(time.monotonic() - started, 2)
     return AttackResult(attack, first, accuracy, robust, None, seconds, about)
+
+
+def _check_gradient(model: nn.Module, image: Tensor) -> None:
+    with torch.enable_grad():
+        if not logits_of(model(image.clone().requires_grad_())).requires_grad:
+            raise UserError("an attack needs gradients, and this model gives none: an ONNX file cannot be attacked.")
 
 
 @torch.no_grad()
