@@ -34,7 +34,7 @@ def smallest_change(
     sigma: float,
     steps: int = 40,
     copies: int = 32,
-    votes: int = 1000,
+    votes: int = 400,
     alpha: float = 0.001,
     seed: int = 0,
     number: int = 0,
