@@ -19,7 +19,7 @@ from dign.report.html.result_sections import ModelPart, per_model
 from dign.report.load import Run
 from dign.report.palette import dash_of
 
-POINTS = 40
+POINTS = 120
 """Radii at which a curve is drawn."""
 
 
@@ -155,8 +155,10 @@ def _published(data: str) -> list[dict[str, Any]]:
 
 
 def _chart(sigma: float, here: Sequence[tuple[Group, list[Certified]]], published: Sequence[dict[str, Any]]) -> Markup:
-    largest = max((radius for _, found in here for one in found for pair in one.right for radius in pair if radius),
-                  default=sigma)  # fmt: skip
+    radii = [radius for _, found in here for one in found for radius, _ in one.right]
+    norms = [norm for _, found in here for one in found for _, norm in one.right if norm]
+    proven = max(radii, default=sigma)
+    largest = min(max([proven, *norms]), 4 * proven)  # what an attack alone reaches would take all the room
     places = [largest * index / POINTS for index in range(POINTS + 1)]
     series = []
     for group, found in here:
