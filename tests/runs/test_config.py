@@ -107,6 +107,14 @@ def test_photographs_are_cut_and_resized_as_the_weights_were_trained():
     assert framing(model="efficientnet_lite0") == framing(model="resnet18") == (0.875, "bicubic")
 
 
+def test_photographs_are_fine_tuned_as_was_measured():
+    values = {"data": "folder:x", "size": 128, "model": "efficientnet_lite0"}
+    fresh, tuned = RunConfig.from_mapping(values), RunConfig.from_mapping({**values, "init": "x.pth"})
+    assert (fresh.lr, fresh.head_lr, fresh.freeze_norms) == (PRESETS["photos"]["lr"], 1.0, False)
+    assert (tuned.lr, tuned.head_lr, tuned.freeze_norms) == (0.003, 10.0, True)
+    assert not RunConfig.from_mapping({**values, "init": "x.pth", "freeze_norms": False}).freeze_norms
+
+
 def test_norms_can_be_frozen_only_where_there_are_weights():
     with pytest.raises(UserError, match="freeze_norms needs weights to keep: set init as well"):
         RunConfig(data="cifar10", freeze_norms=True)

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from dign.core.checks import check_at_least, check_integer
 from dign.core.divergences import at_least_float32
-from dign.core.errors import unknown_name
+from dign.core.errors import UserError, unknown_name
 from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import normal_like, uniform
 from dign.core.outputs import logits_of
@@ -81,6 +81,8 @@ def input_gradients(
 ) -> tuple[Tensor, ...]:
     """The gradients of the objective with respect to the `inputs` that `batch` was made from; for a frozen model."""
     logits = logits_of(model(batch))
+    if not logits.requires_grad:
+        raise UserError("The model gives no gradients (an ONNX file has none): an attack needs a PyTorch module.")
     if logits._backward_hooks:
         # With this hook Lightning Fabric insists on `fabric.backward`, which is for training: an attack has no scaled
         # loss and no gradient to exchange.

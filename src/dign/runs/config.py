@@ -94,7 +94,9 @@ class RunConfig:
         "SGD with momentum, or orthogonalized momentum for the convolutions: fewer, larger steps",
         choices=("sgd", "orthogonal"),
     )
-    lr: float = setting(0.1, "Optimization", "peak learning rate; with init a tenth of the preset's", least=0)
+    lr: float = setting(
+        0.1, "Optimization", "peak learning rate; with init a tenth of the preset's, or what was measured", least=0
+    )
     momentum: float = setting(0.9, "Optimization", "Nesterov momentum", least=0)
     weight_decay: float = setting(5e-4, "Optimization", "weight decay", least=0)
     schedule: str = setting(
@@ -215,6 +217,7 @@ class RunConfig:
         defaults = dict(PRESETS[preset])
         if values.get("init"):
             defaults["lr"] = round(defaults.get("lr", cls.lr) * FINE_TUNING_RATE, 12)
+            defaults |= FINE_TUNING.get(preset, {})
             defaults |= _framing_of_weights({**defaults, **values}, values)
         settings = _merge_settings(_preset_settings(defaults, values), values.get("settings", {}))
         return cls(**{**defaults, **values, "settings": settings})
@@ -232,6 +235,12 @@ class RunConfig:
 
 FINE_TUNING_RATE = 0.1
 """The share of a preset's learning rate that is the default with `init`: trained weights want smaller steps."""
+
+FINE_TUNING: dict[str, dict[str, Any]] = {
+    # measured on validation photographs: results/photos
+    "photos": {"lr": 0.003, "head_lr": 10.0, "freeze_norms": True},
+}
+"""What is different in a preset with `init`, beside that."""
 
 PHOTOGRAPH_SIZE = 96
 """Pixels from which on the images of a folder are taken for photographs."""

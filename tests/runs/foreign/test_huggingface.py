@@ -63,6 +63,14 @@ def test_code_of_a_folder_is_not_run(folder):
         open_model(path)
 
 
+def test_several_labels_for_an_image_are_refused(folder):
+    path, _ = folder
+    config = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps({**config, "problem_type": "multi_label_classification"}))
+    with pytest.raises(UserError, match="gives several labels to an image, where exactly one is expected"):
+        open_model(path)
+
+
 @pytest.mark.parametrize("content", [None, "{", "[]", '{"model": "resnet18"}'])
 def test_other_folders_are_not_models(tmp_path, content):
     if content is not None:

@@ -39,6 +39,10 @@ def open_huggingface(folder: Path, given: Preprocessing) -> ForeignModel:
         ) from error
     if config.get("auto_map"):
         raise UserError(f"{folder} brings Python code of its own, which is not run: name it as MODULE:FUNCTION.")
+    if config.get("problem_type") == "multi_label_classification":
+        raise UserError(
+            f"{folder} gives several labels to an image, where exactly one is expected: it is not supported."
+        )
     try:
         model, loaded = AutoModelForImageClassification.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False, output_loading_info=True
