@@ -22,6 +22,7 @@ from dign.core.sampling import spread_indices
 from dign.core.seeds import make_generator
 from dign.data.dataset import Split
 from dign.data.names import hide_folder_path
+from dign.models.winograd import use_winograd
 from dign.parallel.devices import pick_device
 from dign.parallel.team import SINGLE_PROCESS, Team
 from dign.runs.folder import Run
@@ -94,7 +95,10 @@ def certify_run(
         progress: Told the images done, and the images in all.
     """
     target = team.device or pick_device(device)
-    model = run.model().to(target)
+    model = run.model()
+    if run.config.winograd:
+        use_winograd(model)
+    model = model.to(target, memory_format=torch.channels_last)  # type: ignore[call-overload]
     split = run.data().test
     indices = spread_indices(len(split), plan.images)
     record = run.path / f"certificates-{plan.sigma:g}.jsonl"
