@@ -113,3 +113,14 @@ def test_the_fitted_temperature_is_where_scipy_finds_the_smallest_loss():
 def test_labels_that_are_not_one_class_index_per_row_are_refused(labels):
     with pytest.raises(UserError, match=r"scores \(N,C\) and class indices \(N,\), not \(4, 2\) and"):
         fit_temperature(torch.rand(4, 2), labels)
+
+
+def test_a_prior_keeps_few_images_that_are_all_right_from_making_the_model_infinitely_sure():
+    sure = torch.tensor([[4.0, 0.0]] * 20)
+    labels = torch.zeros(20, dtype=torch.long)
+    assert fit_temperature(sure, labels).value == pytest.approx(0.05, rel=1e-3)
+    assert 0.8 < fit_temperature(sure, labels, prior=0.25).value < 1
+    many = torch.tensor([[4.0, 0.0]]).repeat(10_000, 1)
+    wrong = (torch.arange(10_000) % 10 == 0).long()
+    free = fit_temperature(many, wrong).value
+    assert fit_temperature(many, wrong, prior=0.25).value == pytest.approx(free, rel=0.01)

@@ -13,6 +13,8 @@ from torch.nn import functional
 from dign.core.errors import UserError
 from dign.metrics.base import Metric, outside_classes
 
+PRIOR = 0.25
+"""The `prior` of the temperatures that models are given after training."""
 LOWEST, HIGHEST = 0.05, 20.0
 """The range of temperatures. A model that is right on all of its validation data would want 0."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -90,12 +92,15 @@ class Temperature(Metric[TemperatureFit]):
         return fit_temperature(state["scores"], state["labels"])
 
 
-def fit_temperature(scores: Tensor, labels: Tensor) -> TemperatureFit:
+def fit_temperature(scores: Tensor, labels: Tensor, prior: float | None = None) -> TemperatureFit:
     """Fit a temperature in one call: see `Temperature`.
 
     Args:
         scores: Logits or log-probabilities (N,C).
         labels: Class indices (N,).
+        prior: The standard deviation that log T is expected to have about 0 before anything is measured: (log T)^2 /
+            (2 prior^2) is added to the sum of the losses, so that few images move T little, and none of them wrong
+            does not make the model infinitely sure. None for no prior.
 
     Returns:
         The temperature, and the log losses without and with it.
@@ -118,7 +123,11 @@ def fit_temperature(scores: Tensor, labels: Tensor) -> TemperatureFit:
     def loss(log_temperature: float) -> float:
         return functional.cross_entropy(doubles / math.exp(log_temperature), labels).item()
 
-    best = _find_minimum(loss, math.log(LOWEST), math.log(HIGHEST))
+    def penalized(log_temperature: float) -> float:
+        penalty = 0.0 if prior is None else (log_temperature / prior) ** 2 / 2
+        return loss(log_temperature) + penalty / len(labels)
+
+    best = _find_minimum(penalized, math.log(LOWEST), math.log(HIGHEST))
     return TemperatureFit(math.exp(best), len(labels), loss(0.0), loss(best))
 
 
