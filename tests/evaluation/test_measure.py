@@ -10,7 +10,7 @@ import torch
 
 from dign.corruptions import corrupt
 from dign.evaluation.conditions import Conditions
-from dign.evaluation.measure import measure, plan_work, split_batches
+from dign.evaluation.measure import as_given, measure, plan_work, split_batches
 from dign.evaluation.summarize import CLEAN
 from dign.methods import RSE
 from dign.metrics import apply_temperature
@@ -55,21 +55,21 @@ class Threads(Team):
 @pytest.mark.parametrize("extra", [0, 1])
 def test_several_processes_count_what_one_does(model, split, extra):
     predict = partial(RSE(sigma=0.3, ensemble=2).predict, model)
-    alone = measure(predict, work(split), readings=READINGS[:extra])
+    alone = measure(predict, work(split), readings=[as_given, *READINGS[:extra]])
     assert len(alone.others) == extra
     assert list(alone.confusions) == list(alone.counts)
     values, barrier = [None] * 3, Barrier(3)
 
     def count(rank):
         team = Threads(rank, 3, values=values, barrier=barrier)
-        return measure(predict, work(split), readings=READINGS[:extra], team=team)
+        return measure(predict, work(split), readings=[as_given, *READINGS[:extra]], team=team)
 
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(count, range(3))) == [alone] * 3
 
 
 def test_a_temperature_leaves_what_is_right_as_it_is(model, split):
-    measured = measure(lambda x, g: torch.softmax(model(x), 1), work(split), readings=READINGS)
+    measured = measure(lambda x, g: torch.softmax(model(x), 1), work(split), readings=[as_given, *READINGS])
     for condition, counts in measured.counts.items():
         assert counts.compute().accuracy == measured.others[0].counts[condition].compute().accuracy
         assert counts.compute().ece != measured.others[0].counts[condition].compute().ece

@@ -8,6 +8,7 @@ import torch
 from dign.core.errors import UserError
 from dign.corruptions import corrupt
 from dign.publish.export import _largest_difference, export_run
+from dign.runs.classifier import load_model
 from dign.runs.config import RunConfig
 from dign.training.loop import train
 
@@ -35,7 +36,7 @@ def test_onnx(run, images, tmp_path):
         for count in (1, 2, 23):
             x = pixels[:count].float() / 255
             (logits,) = session.run(["logits"], {"images": x.numpy()})
-            torch.testing.assert_close(torch.from_numpy(logits), run.model()(x).detach(), rtol=1e-3, atol=1e-4)
+            torch.testing.assert_close(torch.from_numpy(logits), load_model(run.path)(x).detach(), rtol=1e-3, atol=1e-4)
     about = session.get_modelmeta().custom_metadata_map
     assert json.loads(about["classes"]) == run.classes and json.loads(about["image_size"]) == [8, 8]
 
@@ -48,7 +49,7 @@ def test_a_program_of_torch_export(run, images, tmp_path):
     program = torch.export.load(str(tmp_path / "model.pt2"), extra_files=extra).module()
     for count in (1, 23):
         x = images[:count].float() / 255
-        torch.testing.assert_close(program(x), run.model()(x))
+        torch.testing.assert_close(program(x), load_model(run.path)(x), msg="the calibrated logits")
     assert json.loads(extra["classes"]) == run.classes
 
 

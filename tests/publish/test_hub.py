@@ -34,15 +34,17 @@ def folder(run, tmp_path_factory):
 
 
 def test_what_was_saved_comes_back(run, folder):
-    assert sorted(path.name for path in folder.iterdir()) == ["README.md", "config.json", "model.safetensors"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "README.md", "calibration.json", "config.json", "model.safetensors",
+    ]  # fmt: skip
     x = torch.rand(4, 3, 8, 8)
     model = HubModel.from_pretrained(str(folder))
-    assert not model.training and torch.equal(model(x), run.model()(x))
+    assert not model.training and torch.equal(model(x), load_model(run.path)(x)), "calibrated"
     for where in (folder, f"hub:{folder}"):
         classifier = load_model(where)
         assert classifier.classes == run.classes and classifier.image_size == (8, 8)
         assert classifier.method == run.method()
-        assert torch.equal(classifier.model(x), run.model()(x))
+        assert torch.equal(classifier.model(x), run.model()(x)) and torch.equal(classifier(x), model(x))
 
 
 def test_the_card_carries_the_measured_table(run, folder):
@@ -140,7 +142,7 @@ def test_nothing_is_uploaded_unless_asked_for(run, tmp_path, monkeypatch):
     save_hub_folder(run, tmp_path / "shared", push_to="me/digits")
     assert calls == [
         ("create", "me/digits"),
-        ("upload", "me/digits", ["README.md", "config.json", "model.safetensors"]),
+        ("upload", "me/digits", ["README.md", "calibration.json", "config.json", "model.safetensors"]),
     ]
 
 

@@ -24,8 +24,10 @@ def test_a_run_is_loaded_as_a_module_in_eval_mode(run_folder):
     assert isinstance(classifier, nn.Module) and not classifier.training and not classifier.model.training
     assert (classifier.name, classifier.classes, classifier.image_size) == ("digits", run.classes, (8, 8))
     assert classifier.method == run.method()
-    assert torch.equal(classifier(images), run.model()(images))
-    assert torch.equal(classifier.predict(images), classifier(images).softmax(1))
+    logits, temperature = run.model()(images), classifier.calibrator.temperature
+    assert temperature != 1 and torch.equal(classifier(images), logits / temperature), "calibrated by training"
+    assert torch.equal(classifier.predict_raw(images), logits.softmax(1))
+    torch.testing.assert_close(classifier.predict(images), classifier(images).softmax(1))
 
 
 def test_the_network_keeps_the_names_of_its_tensors(run_folder):

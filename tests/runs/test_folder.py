@@ -94,7 +94,7 @@ def test_a_run_folder_tells_all_about_itself(undisturbed):
     assert trained[-1]["terms"].keys() == {"cross_entropy", "consistency"}
     assert trained[-1]["loss"] == pytest.approx(sum(trained[-1]["terms"].values()), rel=1e-5)
     assert sorted(path.name for path in undisturbed.iterdir() if path.name != "tensorboard") == [
-        ".lock", "config.toml", "metrics.jsonl", "model.safetensors", "run.json",
+        ".lock", "calibration.json", "config.toml", "metrics.jsonl", "model.safetensors", "run.json",
     ]  # fmt: skip
 
 

@@ -17,7 +17,20 @@ MIDDLE = {"fit": "crop", "crop_fraction": 1.0, "interpolation": "bicubic"}
 
 def test_a_valid_configuration_is_read_without_what_others_added(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(CONFIG | {"transformers_version": "4"}))
-    assert is_hub_folder(tmp_path) and read_hub_config(tmp_path) == CONFIG | {"framing": MIDDLE}
+    assert is_hub_folder(tmp_path) and read_hub_config(tmp_path) == CONFIG | {"framing": MIDDLE, "seen": None}
+
+
+def test_what_the_model_has_seen_is_kept_and_anything_else_is_refused(tmp_path):
+    def read(seen):
+        (tmp_path / "config.json").write_text(json.dumps(CONFIG | {"seen": seen}))
+        return read_hub_config(tmp_path)["seen"]
+
+    assert read({"images": 5, "validation": 0, "validation_seed": 1, "more": 2}) == {
+        "images": 5, "validation": 0.0, "validation_seed": 1,
+    }  # fmt: skip
+    for wrong in ([1], {"images": "5"}, {"images": 5, "validation": None, "validation_seed": 0}):
+        with pytest.raises(UserError, match="seen"):
+            read(wrong)
 
 
 def test_the_framing_is_kept_and_one_that_is_not_known_is_refused(tmp_path):

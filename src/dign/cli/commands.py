@@ -17,6 +17,7 @@ from dign.parallel.launching import exit_code_for_rank, local_rank
 
 VERBS = {
     "train": "train",
+    "calibrate": "calibrate",
     "evaluate": "evaluate",
     "predict": "predict",
     "play": "play",

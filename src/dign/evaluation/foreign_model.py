@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from dign.core.errors import UserError, join_names
 from dign.data.dataset import DataSet
@@ -14,6 +15,7 @@ from dign.evaluation.subjects import Subject
 from dign.models import count_parameters
 from dign.runs.classifier import load_model
 from dign.runs.foreign import ForeignModel
+from dign.runs.held_out import find_seen
 from dign.runs.hub_config import hub_folder, read_hub_config
 
 
@@ -65,12 +67,15 @@ def hub_subject(entry: str, data: DataSet, label: str | None = None) -> Subject:
         height, width = classifier.image_size
         hint = f": load the data with size {height}" if height == width else ""
         raise UserError(f"{entry} takes images of {height}x{width} pixels, and these have other sides{hint}.")
+    folder = hub_folder(entry)
+    config = read_hub_config(folder)
     about = RunInfo(
         name=label or classifier.name,
         method=classifier.method.key,
         title=classifier.method.title,
-        model=read_hub_config(hub_folder(entry))["model"],
+        model=config["model"],
         data=hide_folder_path(data.name),
         parameters=count_parameters(classifier.model),
     )
-    return Subject(classifier.model, classifier.method.predict, about)
+    seen = partial(find_seen, folder, config)
+    return Subject(classifier.model, classifier.method.predict, about, classifier.calibrator, seen)

@@ -5,15 +5,13 @@ With it, two models can be compared image by image, and risk-coverage curves be 
 
 from __future__ import annotations
 
-import base64
-import binascii
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dign.core.packing import pack_bytes, unpack_bytes
 from dign.core.text import clean_text
 from dign.evaluation.json_values import as_object, fail
 from dign.evaluation.tally import Tally
@@ -126,20 +124,14 @@ class ImageRecord:
 def _pack(*columns: np.ndarray) -> str:
     """Columns of 16 bits as text: high bytes and low bytes apart, which compresses better, then zlib and base64."""
     planes = [(column >> shift).astype(np.uint8).tobytes() for column in columns for shift in (8, 0)]
-    return base64.b64encode(zlib.compress(b"".join(planes), 9)).decode()
+    return pack_bytes(b"".join(planes))
 
 
 def _unpack(text: Any, images: int, columns: int, where: str) -> list[np.ndarray]:
-    """What `_pack` wrote; a text that would unpack to anything else is refused before it does."""
-    size = 2 * images * columns
+    """What `_pack` wrote."""
     try:
-        if not isinstance(text, str):
-            raise ValueError("not a text")
-        unpacker = zlib.decompressobj()
-        planes = unpacker.decompress(base64.b64decode(text, validate=True), size + 1)
-    except (binascii.Error, ValueError, zlib.error):
-        planes = b""
-    if len(planes) != size:
+        planes = unpack_bytes(text, 2 * images * columns)
+    except ValueError:
         fail(f"{where} is not the record of {images} images")
     parts = np.frombuffer(planes, np.uint8).reshape(columns, 2, images).astype(np.uint16)
     return [(high << 8) | low for high, low in parts]

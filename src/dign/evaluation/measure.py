@@ -16,6 +16,7 @@ from dign.data.dataset import Split
 from dign.evaluation.conditions import Conditions
 from dign.evaluation.confusion_result import MAX_CLASSES
 from dign.evaluation.image_record import ImageRecord
+from dign.evaluation.promises import Promises, PromiseScores
 from dign.evaluation.summarize import CLEAN, Confusions, Counts
 from dign.evaluation.tally import Tally
 from dign.metrics import ClasswiseECE, Confusion, UncertaintyScores
@@ -43,6 +44,11 @@ Reading = Callable[[Tensor], Tensor]
 """From the probabilities that a model gives to those that are counted, as at another temperature."""
 
 
+def as_given(probabilities: Tensor) -> Tensor:
+    """The reading of probabilities as a model gives them."""
+    return probabilities
+
+
 @dataclass(frozen=True)
 class Counted:
     """What was counted of one reading under every condition."""
@@ -61,11 +67,13 @@ class Measured(Counted):
         others: The same of the further readings.
         confusions: Which classes were taken for which; empty for more than 100 classes.
         tallies: What each image got.
+        promises: How promises hold.
     """
 
     others: tuple[Counted, ...] = ()
     confusions: Confusions = field(default_factory=dict)
     tallies: dict[tuple[str, int], Tally] = field(default_factory=dict)
+    promises: dict[tuple[str, int], PromiseScores] = field(default_factory=dict)
 
     @property
     def images(self) -> ImageRecord | None:
@@ -112,18 +120,20 @@ def measure(
     seed: int = 0,
     bins: int = 16,
     device: torch.device | str = "cpu",
-    readings: Sequence[Reading] = (),
+    readings: Sequence[Reading] = (as_given,),
+    promises: Promises | None = None,
     team: Team = SINGLE_PROCESS,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Measured:
-    """Count the predictions of every condition, as they are and in each of the further `readings`.
+    """Count the predictions of every condition in each of the `readings`, the first of which is what results are of.
 
+    With `promises`, it is also counted how those hold in the first reading.
     A `team` shares out the work. Sums are made in the order of the batches on the CPU, or of whole numbers, so that
     they come out the same to the last bit, whoever counted what. `progress` is told how many predictions are done.
     """
-    kinds: list[Reading] = [lambda probabilities: probabilities, *readings]
     confusions: Confusions = {}
-    by_class: list[dict[tuple[str, int], ClasswiseECE]] = [{} for _ in kinds]
+    kept: dict[tuple[str, int], Tensor] = {}
+    by_class: list[dict[tuple[str, int], ClasswiseECE]] = [{} for _ in readings]
 
     def count(part: Work) -> list[Tally]:
         images = part.make_images().to(device)
@@ -132,13 +142,15 @@ def measure(
         purpose = "predict/{}/{}".format(*part.condition)
         probabilities = predict(x, make_placed_generator(seed, purpose, part.first, device))
         labels = part.labels.cpu()
-        read = [kind(probabilities).cpu() for kind in kinds]
+        read = [reading(probabilities).cpu() for reading in readings]
         for classes, each in zip(by_class, read, strict=True):
             classes.setdefault(part.condition, ClasswiseECE(bins)).update(each, labels)
         _count_confusion(confusions, part.condition, read[0], labels)
+        if promises is not None:
+            kept[part.condition] = kept.get(part.condition, 0) + promises.count(read[0], labels)
         return [Tally.of(each, labels, bins) for each in read]
 
-    totals: list[dict[tuple[str, int], Tally]] = [{} for _ in kinds]
+    totals: list[dict[tuple[str, int], Tally]] = [{} for _ in readings]
     found: dict[int, list[Tally]] = {}
     conditions = []
     done = 0
@@ -159,8 +171,10 @@ def measure(
             _merge(totals, condition, gathered[number], bins)
         confusions = _sum_confusions(team.gather(confusions))
         by_class = _sum_by_class(team.gather(by_class), bins)
+        kept = _sum_promises(team.gather(kept))
     first, *others = (_score(total, classes) for total, classes in zip(totals, by_class, strict=True))
-    return Measured(first.counts, first.uncertainty, tuple(others), confusions, totals[0])
+    held = {condition: PromiseScores.of(counts) for condition, counts in kept.items()}
+    return Measured(first.counts, first.uncertainty, tuple(others), confusions, totals[0], held)
 
 
 def _merge(
@@ -204,4 +218,12 @@ def _sum_by_class(
         for mine, theirs in zip(total, part, strict=True):
             for condition, classes in theirs.items():
                 mine.setdefault(condition, ClasswiseECE(bins)).merge(classes)
+    return total
+
+
+def _sum_promises(parts: Iterable[dict[tuple[str, int], Tensor]]) -> dict[tuple[str, int], Tensor]:
+    total: dict[tuple[str, int], Tensor] = {}
+    for part in parts:
+        for condition, counts in part.items():
+            total[condition] = total.get(condition, 0) + counts
     return total

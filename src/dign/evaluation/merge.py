@@ -14,8 +14,9 @@ from dign.core.files import read_json, write_json
 from dign.corruptions import ALL_NAMES
 from dign.evaluation.confusion_result import ConfusionResult, find_worst
 from dign.evaluation.examples import EXAMPLES_FILE
+from dign.evaluation.promises import PromiseScores
 from dign.evaluation.result_info import EvaluationInfo
-from dign.evaluation.result_parts import TemperatureResult
+from dign.evaluation.result_parts import CalibratorResult, TemperatureResult
 from dign.evaluation.results import RESULTS_FILE, Results, list_conditions
 from dign.evaluation.summarize import CLEAN, Counts, Uncertainties, make_results
 
@@ -76,6 +77,8 @@ def find_differences(old: Results, new: Results) -> dict[str, Any]:
         found["images"] = now.images
     if replace(old.run, name="", data="") != replace(new.run, name="", data="") or old.classes != new.classes:
         found["model"] = new.run.model
+    if _own_calibrator(old) != _own_calibrator(new):
+        found["calibrator"] = new.calibrator.kind if new.calibrator else None
     if not found and _pick_temperature(old, new) is None and (old.temperature or new.temperature):
         found["temperature"] = new.temperature.value if new.temperature else None
     return found
@@ -94,9 +97,18 @@ def merge_results(old: Results, new: Results) -> Results:
     scores = {**_uncertainties(old), **_uncertainties(new)}
     images = old.images.merge(new.images) if old.images and new.images else new.images
     merged = make_results(
-        ordered, new.run, info, new.classes, _pick_temperature(old, new), None, scores, images or new.images
+        ordered,
+        new.run,
+        info,
+        new.classes,
+        _pick_temperature(old, new),
+        None,
+        scores,
+        images or new.images,
+        {**_promises(old), **_promises(new)} if old.promises == new.promises else _promises(new),
     )
-    return replace(merged, confusion=_merge_confusion(old, new, ordered))
+    confusion = _merge_confusion(old, new, ordered)
+    return replace(merged, confusion=confusion, calibrator=_merge_calibrator(old, new), promises=new.promises)
 
 
 def _list_earlier(old: EvaluationInfo, kept: Sequence[str]) -> tuple[dict[str, str], ...]:
@@ -125,6 +137,22 @@ def _conditions(results: Results) -> Counts:
         for name, corruption in results.corruptions.items()
         for severity, condition in corruption.severities.items()
     }
+
+
+def _own_calibrator(results: Results) -> CalibratorResult | None:
+    """What the calibrator is, without what was measured."""
+    return replace(results.calibrator, calibration=None, uncertainty=None) if results.calibrator else None
+
+
+def _merge_calibrator(old: Results, new: Results) -> CalibratorResult | None:
+    """The calibrator, with the scores without it where those are over all of the merged conditions."""
+    before, now = set(_conditions(old)), set(_conditions(new))
+    return new.calibrator if now >= before else old.calibrator if before >= now else _own_calibrator(new)
+
+
+def _promises(results: Results) -> dict[tuple[str, int], PromiseScores]:
+    conditions = list_conditions(results.clean, results.corruptions)
+    return {pair: each.promises for pair, each in conditions.items() if each.promises}
 
 
 def _uncertainties(results: Results) -> Uncertainties:
@@ -172,7 +200,12 @@ def _describe(name: str, value: Any) -> str:
         return str(value or "on-the-fly")
     if name == "image_size":
         return "x".join(map(str, value or ()))
-    return {"images": "other-images", "left_out": "other-images", "temperature": name}.get(name, f"{name}-{value}")
+    return {
+        "images": "other-images",
+        "left_out": "other-images",
+        "temperature": name,
+        "calibrator": "uncalibrated" if value is None else f"{value}-calibrated",
+    }.get(name, f"{name}-{value}")
 
 
 def _load(file: Path) -> Results | None:

@@ -13,6 +13,7 @@ from typing import Any
 from dign.core.text import clean_text
 from dign.corruptions.sets import FURTHER_SETS, SETS
 from dign.evaluation.json_values import as_object, fail, is_count, is_number, is_percentage
+from dign.evaluation.promises import PromiseScores
 from dign.metrics import Calibration, CalibrationScores
 from dign.metrics.aggregation import MCA_N_CORRUPTIONS, counts_in_mca, is_complete, name_mean, pool
 from dign.metrics.uncertainty import UNCERTAINTY, UncertaintyScores, mean_scores
@@ -29,15 +30,22 @@ class ConditionResult(CalibrationScores):
     Attributes:
         calibration: The sums.
         uncertainty: Proper scores, selective prediction and the like; None in files of older versions.
+        promises: How promises made on held-out images hold; None where the model has none.
     """
 
     calibration: Calibration
     uncertainty: UncertaintyScores | None = None
+    promises: PromiseScores | None = None
 
     @classmethod
-    def of(cls, calibration: Calibration, uncertainty: UncertaintyScores | None = None) -> ConditionResult:
+    def of(
+        cls,
+        calibration: Calibration,
+        uncertainty: UncertaintyScores | None = None,
+        promises: PromiseScores | None = None,
+    ) -> ConditionResult:
         """The scores of what was counted."""
-        return cls(**asdict(calibration.compute()), calibration=calibration, uncertainty=uncertainty)
+        return cls(**asdict(calibration.compute()), calibration=calibration, uncertainty=uncertainty, promises=promises)
 
     @classmethod
     def from_json(cls, value: Any, where: str) -> ConditionResult:
@@ -57,13 +65,16 @@ class ConditionResult(CalibrationScores):
             fail(f"{where}: its accuracy does not follow from its bins")
         given = condition.get("uncertainty")
         uncertainty = None if given is None else read_uncertainty(given, f"{where}: uncertainty")
+        kept = condition.get("promises")
+        promises = None if kept is None else PromiseScores.from_json(kept, f"{where}: promises")
         sums = Calibration.from_state(bins)
-        return cls(**{**asdict(scores), "count": total}, calibration=sums, uncertainty=uncertainty)
+        return cls(**{**asdict(scores), "count": total}, calibration=sums, uncertainty=uncertainty, promises=promises)
 
     def to_json(self) -> dict[str, Any]:
         state = self.calibration.state()
         value = {**scores_to_json(self), "bins": {key: state[key].tolist() for key in BINS}}
-        return {**value, "uncertainty": asdict(self.uncertainty)} if self.uncertainty else value
+        value |= {"uncertainty": asdict(self.uncertainty)} if self.uncertainty else {}
+        return {**value, "promises": self.promises.to_json()} if self.promises else value
 
 
 @dataclass(frozen=True)
@@ -296,6 +307,57 @@ def score_sets(corruptions: Mapping[str, CorruptionResult]) -> dict[str, Calibra
     measured = [name for name in FURTHER_SETS if is_complete(corruptions, SETS[name])]
     pools = {name: pool(counts, SETS[name]) for name in measured}
     return {name: total.compute() for name, total in pools.items() if total is not None}
+
+
+@dataclass(frozen=True)
+class CalibratorResult:
+    """The calibrator that is part of the model, and the scores without it; all other scores are with it.
+
+    Attributes:
+        kind: "temperature", "vector" or "histogram".
+        value: The temperature, where it is one.
+        on: How the images that it was fitted on were shown: "clean", "noise" or "both".
+        data: What they are of.
+        images: How many.
+        calibration: The scores of `Summary.calibration` without the calibrator; None where only part was measured.
+        uncertainty: Proper scores and the like without it; None likewise.
+    """
+
+    kind: str
+    value: float | None
+    on: str
+    data: str
+    images: int
+    calibration: PooledCalibration | None = None
+    uncertainty: PooledUncertainty | None = None
+
+    @property
+    def name(self) -> str:
+        """'temperature 0.64', or the name of the kind."""
+        return f"temperature {self.value:.2f}" if self.value is not None else f"{self.kind} calibration"
+
+    @classmethod
+    def from_json(cls, value: Any) -> CalibratorResult:
+        given = as_object(value, "calibrator")
+        if not all(isinstance(given.get(key), str) for key in ("kind", "on", "data")):
+            fail("calibrator does not say what it is")
+        temperature, before = given.get("value"), given.get("before")
+        if not is_count(given.get("images")) or not (temperature is None or is_number(temperature)):
+            fail("calibrator lacks a number")
+        return cls(
+            kind=clean_text(given["kind"]),
+            value=temperature,
+            on=clean_text(given["on"]),
+            data=clean_text(given["data"]),
+            images=given["images"],
+            calibration=None if before is None else PooledCalibration.from_json(before, "calibrator.before"),
+            uncertainty=_read_pooled(given.get("uncertainty"), "calibrator.uncertainty"),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        about = {key: getattr(self, key) for key in ("kind", "value", "on", "data", "images")}
+        before = self.calibration.to_json() if self.calibration else None
+        return {**about, "before": before, "uncertainty": self.uncertainty.to_json() if self.uncertainty else None}
 
 
 def read_scores(given: dict[str, Any], where: str) -> CalibrationScores:

@@ -14,8 +14,10 @@ from dign.core.text import clean_text
 from dign.evaluation.confusion_result import ConfusionResult, read_confusion
 from dign.evaluation.image_record import ImageRecord
 from dign.evaluation.json_values import BrokenResults, as_object, fail
+from dign.evaluation.promises import Promises
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
 from dign.evaluation.result_parts import (
+    CalibratorResult,
     ConditionResult,
     CorruptionResult,
     PooledCalibration,
@@ -52,6 +54,8 @@ class Results:
         temperature: The fitted temperature with the scores at it; None where none was fitted.
         confusion: Which classes were taken for which: on the clean images, and under the condition of the lowest
             accuracy. Empty where there are more than 100 classes, and for files of older versions.
+        calibrator: The calibrator that is part of the model, with the scores without it; None where it has none.
+        promises: What was promised on held-out images, `conditions` say how it holds; None where the model has none.
         images: What each image got under each condition; None where that is very much, and for files of older versions.
 
     >>> import torch, dign
@@ -71,6 +75,8 @@ class Results:
     temperature: TemperatureResult | None = None
     confusion: tuple[ConfusionResult, ...] = ()
     images: ImageRecord | None = None
+    calibrator: CalibratorResult | None = None
+    promises: Promises | None = None
 
     @property
     def mca(self) -> float | None:
@@ -222,7 +228,20 @@ class Results:
         kept = given.get("images")
         counts = {pair: each.count for pair, each in list_conditions(clean, corruptions).items()}
         images = None if kept is None else ImageRecord.from_json(kept, len(classes), counts)
-        return cls(run, evaluation, names, clean, corruptions, summary, temperature, confusion, images)
+        fitted, promised = given.get("calibrator"), given.get("promises")
+        return cls(
+            run,
+            evaluation,
+            names,
+            clean,
+            corruptions,
+            summary,
+            temperature,
+            confusion,
+            images,
+            None if fitted is None else CalibratorResult.from_json(fitted),
+            None if promised is None else Promises.from_json(promised),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """What `save` writes."""
@@ -241,6 +260,10 @@ class Results:
             value["temperature"] = self.temperature.to_json()
         if self.confusion:
             value["confusion"] = [matrix.to_json() for matrix in self.confusion]
+        if self.calibrator:
+            value["calibrator"] = self.calibrator.to_json()
+        if self.promises:
+            value["promises"] = self.promises.to_json()
         if self.images:
             value["images"] = self.images.to_json()
         return value
@@ -261,4 +284,11 @@ def list_conditions(
 def _scores(condition: ConditionResult) -> Mapping[str, Any]:
     entries = condition.to_json()
     del entries["bins"]
-    return {**entries, **(entries.pop("uncertainty", None) or {})}
+    promises = entries.pop("promises", None)
+    entries |= entries.pop("uncertainty", None) or {}
+    return entries if promises is None else {**entries, **_flatten(promises)}
+
+
+def _flatten(promises: Mapping[str, Any]) -> dict[str, Any]:
+    sets = {f"set_{key}_{kind}": value for key in ("coverage", "size") for kind, value in promises[key].items()}
+    return {"answered": promises["answered"], "error_answered": promises["error"], **sets}

@@ -22,10 +22,11 @@ from dign.data.names import hide_folder_path
 from dign.evaluation.conditions import Conditions
 from dign.evaluation.examples import example_predictions, pick_severities
 from dign.evaluation.info import count_predictions, describe_evaluation
-from dign.evaluation.measure import Counted, Predictor, measure, plan_work, split_batches
+from dign.evaluation.measure import Counted, Predictor, Reading, as_given, measure, plan_work, split_batches
 from dign.evaluation.merge import save_evaluation
+from dign.evaluation.promises import Promises
 from dign.evaluation.result_info import RunInfo
-from dign.evaluation.result_parts import TemperatureResult, pool_uncertainty
+from dign.evaluation.result_parts import CalibratorResult, TemperatureResult, pool_uncertainty
 from dign.evaluation.results import Results
 from dign.evaluation.summarize import CLEAN, make_results, pool_calibration
 from dign.metrics import Temperature, TemperatureFit, apply_temperature
@@ -34,8 +35,10 @@ from dign.models import count_parameters
 from dign.models.winograd import use_winograd
 from dign.parallel.devices import pick_device
 from dign.parallel.team import SINGLE_PROCESS, Team
+from dign.runs.calibrator import Calibrator, read_calibrator
 from dign.runs.folder import Run, hash_split
 from dign.runs.other_data import load_data_for
+from dign.runs.seen_images import digest_images
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,10 @@ class Subject:
     model: nn.Module
     predict: Callable[[nn.Module, Tensor, torch.Generator], Tensor]
     about: RunInfo
+    calibrator: Calibrator | None = None
+    """What its predictions are calibrated by."""
+    find_seen: Callable[[], frozenset[str]] | None = None
+    """Digests of the images that it was trained on, where these are known from elsewhere than the data's splits."""
 
 
 def evaluate_run(
@@ -108,7 +115,7 @@ def evaluate_run(
         parameters=count_parameters(run.untrained_model()),
     )
     results, examples = evaluate_subject(
-        Subject(model, method.predict, about),
+        Subject(model, method.predict, about, read_calibrator(run.path, len(run.classes))),
         found.data,
         conditions,
         split=split,
@@ -160,35 +167,45 @@ def evaluate_subject(
     started = time.monotonic()
     images: Split = getattr(data, split)
     _check_splits(data, split, temperature)
+    if temperature:
+        _refuse_seen(subject, data)
     target = team.device or pick_device(device)
     model: nn.Module = subject.model.to(target, memory_format=torch.channels_last)  # type: ignore[call-overload]
     predict = partial(subject.predict, model)
     total = count_predictions(conditions, len(images)) or 0
     with freeze_temporarily(model):
         fit = fit_split_temperature(predict, data.validation, target, batch_size, team) if temperature else None
+        own = subject.calibrator
+        readings: list[Reading] = [own.calibrate, as_given] if own else [as_given]
+        readings += [partial(apply_temperature, temperature=fit.value)] if fit else []
+        promises = Promises.of(own.held_out) if own and own.held_out else None
         measured = measure(
             predict,
             plan_work(split_batches(images, batch_size), conditions, batch_size, target),
             seed=conditions.seed or 0,
             device=target,
-            readings=[partial(apply_temperature, temperature=fit.value)] if fit else [],
+            readings=readings,
+            promises=promises,
             team=team,
             progress=lambda done: progress(min(done, total), total),
         )
         shown = list(_shown_conditions(conditions, images)) if team.is_rank_zero else []
-        examples = example_predictions(predict, shown, data.classes, data.image_size, device=target)
+        calibrated = (lambda x, generator: own.calibrate(predict(x, generator))) if own else predict
+        examples = example_predictions(calibrated, shown, data.classes, data.image_size, device=target)
     info = describe_evaluation(split, measured.counts[CLEAN], data.image_size, conditions, target, started)
     results = make_results(
         measured.counts,
         subject.about,
         info,
         data.classes,
-        describe_temperature(fit, measured.others[0], "validation") if fit else None,
+        describe_temperature(fit, measured.others[-1], "validation") if fit else None,
         measured.confusions,
         measured.uncertainty,
         measured.images,
+        measured.promises,
     )
-    return results, examples
+    fitted = describe_calibrator(own, measured.others[0]) if own else None
+    return replace(results, calibrator=fitted, promises=promises), examples
 
 
 def limit_split(data: DataSet, split: str, images: int | None) -> DataSet:
@@ -211,6 +228,28 @@ def _check_splits(data: DataSet, split: str, temperature: bool) -> None:
             "A temperature is fitted on validation images, and there are none: train with a validation share of 0.1, "
             "or fit none."
         )
+
+
+def _refuse_seen(subject: Subject, data: DataSet) -> None:
+    """A temperature that was fitted on training images makes the model surer than it may be."""
+    if subject.find_seen is None:
+        return
+    seen = subject.find_seen()
+    known = sum(digest in seen for digest in digest_images(data.validation.images))
+    if known:
+        raise UserError(
+            f"{subject.about.name} was trained on {known} of the {len(data.validation)} validation images of "
+            f"{data.name}: a temperature fitted on them would be wrong. Calibrate the model on other images, "
+            "`dign calibrate`, or fit no temperature."
+        )
+
+
+def describe_calibrator(calibrator: Calibrator, raw: Counted | None) -> CalibratorResult:
+    """The `calibrator` entry of results, with what was counted without it."""
+    about = (calibrator.kind, calibrator.temperature, calibrator.on, calibrator.data, calibrator.images)
+    if raw is None:
+        return CalibratorResult(*about)
+    return CalibratorResult(*about, pool_calibration(raw.counts), pool_uncertainty(raw.uncertainty))
 
 
 def describe_temperature(fit: TemperatureFit | float, counted: Counted, split: str | None = None) -> TemperatureResult:

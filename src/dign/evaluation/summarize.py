@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dign.corruptions import FAMILIES, family_of
 from dign.evaluation.confusion_result import MAX_CLASSES, ConfusionResult, find_worst
 from dign.evaluation.image_record import ImageRecord
+from dign.evaluation.promises import PromiseScores
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
 from dign.evaluation.result_parts import (
     ConditionResult,
@@ -43,16 +44,17 @@ def make_results(
     confusions: Mapping[tuple[str, int], Confusion] | None = None,
     uncertainty: Uncertainties | None = None,
     images: ImageRecord | None = None,
+    promises: Mapping[tuple[str, int], PromiseScores] | None = None,
 ) -> Results:
     """Results from the counts of the clean images and of every corruption."""
     clean, corrupted = separate_clean(counts)
-    known = uncertainty or {}
+    known, kept = uncertainty or {}, promises or {}
     return Results(
         run,
         evaluation,
         tuple(classes),
-        ConditionResult.of(clean, known.get(CLEAN)),
-        tabulate(corrupted, known),
+        ConditionResult.of(clean, known.get(CLEAN), kept.get(CLEAN)),
+        tabulate(corrupted, known, kept),
         summarize(counts),
         temperature,
         choose_confusions(counts, confusions or {}, len(classes)),
@@ -81,13 +83,17 @@ def separate_clean(counts: Counts) -> tuple[Calibration, Counts]:
     return counts[CLEAN], {condition: part for condition, part in counts.items() if condition != CLEAN}
 
 
-def tabulate(corrupted: Counts, uncertainty: Uncertainties | None = None) -> dict[str, CorruptionResult]:
+def tabulate(
+    corrupted: Counts,
+    uncertainty: Uncertainties | None = None,
+    promises: Mapping[tuple[str, int], PromiseScores] | None = None,
+) -> dict[str, CorruptionResult]:
     """The scores of every corruption at every severity."""
-    known = uncertainty or {}
+    known, kept = uncertainty or {}, promises or {}
     conditions: dict[str, dict[int, ConditionResult]] = {}
     for (name, severity), calibration in corrupted.items():
-        scores = known.get((name, severity))
-        conditions.setdefault(name, {})[severity] = ConditionResult.of(calibration, scores)
+        pair = (name, severity)
+        conditions.setdefault(name, {})[severity] = ConditionResult.of(calibration, known.get(pair), kept.get(pair))
     return {name: CorruptionResult(family_of(name), severities) for name, severities in conditions.items()}
 
 

@@ -68,10 +68,10 @@ def fit_vector_scaling(scores: Tensor, labels: Tensor, prior: float | None = PRI
         value = functional.cross_entropy(log_p * parameters[0].exp() + parameters[1], labels)
         if prior is not None:
             value = value + parameters.square().sum() / (2 * prior**2 * len(labels))
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()
         return value
 
     with torch.enable_grad():
-        optimizer.step(loss)  # type: ignore[no-untyped-call]
+        optimizer.step(loss)
     log_factor, offset = parameters.detach()
     return VectorScaling(tuple(log_factor.exp().tolist()), tuple(offset.tolist()))

@@ -20,6 +20,7 @@ from dign.core.pixels import to_float
 from dign.core.version import __version__
 from dign.corruptions import corrupt
 from dign.methods.base import Method
+from dign.runs.calibrator import read_calibrator
 from dign.runs.folder import Run
 
 CHECKED = ("clean", "shot_noise", "defocus_blur", "fog", "jpeg_compression")
@@ -43,7 +44,7 @@ def export_run(run: Run, out: Path | str, *, images: int = 32) -> Exported:
     """Export the model of a finished run, and keep the file only if its logits agree with PyTorch's.
 
     The file's input is `images`, float32 (batch,3,H,W) in [0,1], for any batch size; its output is `logits`, (batch,C).
-    Normalization is part of the model.
+    Normalization is part of the model, and so is its calibration: softmax of these logits is calibrated.
 
     Args:
         run: The finished run.
@@ -60,13 +61,26 @@ def export_run(run: Run, out: Path | str, *, images: int = 32) -> Exported:
     writers = {".onnx": _write_onnx, ".pt2": _write_program}
     if out.suffix not in writers:
         raise UserError(f"invalid export file '{out}': expected a name in .onnx, or in .pt2 for a torch.export program")
-    model, batches = run.model(), list(_check_images(run, images))
+    model, batches = _Calibrated(run).eval(), list(_check_images(run, images))
     with replace_file(out) as partial, _quietly():
         logits_of = writers[out.suffix](model, run, partial)
         difference = _largest_difference(model, logits_of, batches)
     method = run.method()
     special = any(type(part).predict is not Method.predict for part in method.parts)
     return Exported(out, sum(map(len, batches)), difference, single_pass=special)
+
+
+class _Calibrated(nn.Module):
+    """The network of a run, and its calibrator where it has one."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__()
+        self.model = run.model()
+        self.calibrator = read_calibrator(run.path, len(run.classes))
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.model(images)
+        return logits if self.calibrator is None else self.calibrator(logits)
 
 
 def _check_images(run: Run, count: int) -> Iterator[Tensor]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from huggingface_hub import ModelCard, ModelCardData, PyTorchModelHubMixin
-from torch import nn
+from torch import Tensor, nn
 
 from dign.core.errors import UserError, summarize_error
 from dign.data.names import hide_folder_path
@@ -17,9 +17,12 @@ from dign.methods.base import Method
 from dign.methods.factory import make_method, settings_of
 from dign.models import build
 from dign.publish.model_card import card_text, read_results
+from dign.runs.calibrator import CALIBRATION_FILE, Calibrator, read_calibrator, write_calibrator
 from dign.runs.checkpoints import load_weights, save_weights
 from dign.runs.folder import Run
+from dign.runs.held_out import describe_seen
 from dign.runs.hub_config import CONFIG, WEIGHTS, read_hub_config
+from dign.runs.seen_images import SEEN_FILE
 
 
 class HubModel(nn.Sequential, PyTorchModelHubMixin, library_name="dign"):
@@ -38,6 +41,9 @@ class HubModel(nn.Sequential, PyTorchModelHubMixin, library_name="dign"):
         method: The key of the training method, such as "dign+augmix".
         settings: The settings of each part of the method.
         framing: How a picture of any shape is brought to the image size, as `dign.data.framing.Framing` has it.
+        seen: How many images of the data it was trained on, and which share was held out with which seed.
+
+    Its logits are calibrated where the folder has a calibration.json.
     """
 
     def __init__(
@@ -52,11 +58,19 @@ class HubModel(nn.Sequential, PyTorchModelHubMixin, library_name="dign"):
         method: str,
         settings: dict[str, dict[str, Any]],
         framing: dict[str, Any] | None = None,
+        seen: dict[str, Any] | None = None,
     ) -> None:
         size = (image_size[0], image_size[1])
         super().__init__(*build(model, classes=len(classes), image_size=size, mean=mean, std=std).children())
         self.classes, self.image_size, self.data = classes, size, data
         self.method_key, self.settings, self.framing = method, settings, framing or {}
+        self.seen = seen
+        self.calibrator: Calibrator | None = None
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits (N,C) of images (N,3,H,W) in [0,1], calibrated where the model has a calibrator."""
+        logits: Tensor = super().forward(images)  # type: ignore[no-untyped-call]
+        return logits if self.calibrator is None else self.calibrator(logits)
 
     @property
     def method(self) -> Method:
@@ -64,6 +78,8 @@ class HubModel(nn.Sequential, PyTorchModelHubMixin, library_name="dign"):
 
     def _save_pretrained(self, save_directory: Path) -> None:
         save_weights(save_directory / WEIGHTS, self, format="pt")
+        if self.calibrator is not None:
+            write_calibrator(save_directory, self.calibrator)
 
     @classmethod
     def _from_pretrained(cls, *, model_id: str, map_location: str = "cpu", **options: Any) -> HubModel:
@@ -72,24 +88,31 @@ class HubModel(nn.Sequential, PyTorchModelHubMixin, library_name="dign"):
             folder = _download(model_id, options)
         model = cls(**read_hub_config(folder))
         load_weights(folder / WEIGHTS, model)
+        model.calibrator = read_calibrator(folder, len(model.classes))
         return model.to(map_location).eval()
 
     def generate_model_card(
         self, *, results: Results | None = None, license: str | None = None, **kwargs: Any
     ) -> ModelCard:
         text = card_text(
-            {"model": self._hub_mixin_config, "method": self.method.title, "settings": self.settings}, results
+            {
+                "model": self._hub_mixin_config,
+                "method": self.method.title,
+                "settings": self.settings,
+                "calibrator": self.calibrator,
+            },
+            results,
         )
         header = ModelCardData(library_name="dign", license=license, pipeline_tag="image-classification", tags=["dign"])
         return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{text}")
 
 
 def _download(model_id: str, options: dict[str, Any]) -> Path:
-    """Download the two files that a model needs into the cache of `huggingface_hub`."""
+    """Download the files that a model needs into the cache of `huggingface_hub`."""
     from huggingface_hub import snapshot_download
 
     known = {key: options[key] for key in ("revision", "cache_dir", "force_download", "token", "local_files_only")}
-    return Path(snapshot_download(model_id, allow_patterns=[CONFIG, WEIGHTS], **known))
+    return Path(snapshot_download(model_id, allow_patterns=[CONFIG, WEIGHTS, CALIBRATION_FILE], **known))
 
 
 def save_hub_folder(run: Run, folder: Path | str, *, license: str | None = None, push_to: str | None = None) -> Path:
@@ -122,12 +145,16 @@ def save_hub_folder(run: Run, folder: Path | str, *, license: str | None = None,
         method=run.config.method,
         settings=settings_of(run.method()),
         framing=asdict(run.framing),
+        seen=describe_seen(run),
     )
     model.load_state_dict(run.model().state_dict())
+    model.calibrator = read_calibrator(run.path, len(run.classes))
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     try:
         model.save_pretrained(partial, model_card_kwargs={"results": read_results(run.path), "license": license})
+        if (run.path / SEEN_FILE).is_file():
+            shutil.copyfile(run.path / SEEN_FILE, partial / SEEN_FILE)
         if folder.exists():
             folder.rmdir()
         partial.rename(folder)

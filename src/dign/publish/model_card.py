@@ -12,6 +12,7 @@ from dign.evaluation.result_parts import PooledCalibration
 from dign.evaluation.results import RESULTS_FILE, Results
 from dign.metrics import CalibrationScores
 from dign.metrics.aggregation import EXCLUDED, MCA_N_CORRUPTIONS
+from dign.runs.calibrator import Calibrator
 
 
 def read_results(folder: Path) -> Results | None:
@@ -38,6 +39,8 @@ def card_text(about: dict[str, Any], results: Results | None) -> str:
         "",
         "`dign predict DIR picture.jpg` does the same from a terminal.",
         "",
+        *_seen(config),
+        *_calibrated(about.get("calibrator")),
         "## Measured",
         "",
         *_measured(results),
@@ -52,6 +55,22 @@ def card_text(about: dict[str, Any], results: Results | None) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _seen(config: dict[str, Any]) -> list[str]:
+    """Which images the model has seen, so that nobody calibrates or measures on them."""
+    seen = config.get("seen")
+    if not seen:
+        return []
+    held = f"; {100 * seen['validation']:g} % of the training images were held out" if seen["validation"] else ""
+    kept = held or ", and held none out"
+    return ["## Seen", "", f"Trained on {seen['images']} images of {_plain(config['data'])}{kept}.", ""]
+
+
+def _calibrated(calibrator: Calibrator | None) -> list[str]:
+    if calibrator is None:
+        return ["## Calibration", "", "None: its probabilities are as training left them (`dign calibrate`).", ""]
+    return ["## Calibration", "", f"Part of the model: {_plain(calibrator.describe())}.", ""]
 
 
 def _measured(results: Results | None) -> list[str]:

@@ -13,6 +13,7 @@ from dign.data.framing import MIDDLE, Framing
 from dign.methods.base import Method
 from dign.methods.factory import make_method
 from dign.models import build
+from dign.runs.calibrator import Calibrator, read_calibrator
 from dign.runs.checkpoints import load_weights
 from dign.runs.folder import load_run
 from dign.runs.hub_config import HUB_PREFIX, WEIGHTS, hub_folder, is_hub_folder, read_hub_config
@@ -22,7 +23,8 @@ class Classifier(nn.Module):
     """A trained network together with the method that knows how to predict with it.
 
     Calling it gives logits, as of any `nn.Module`; `predict` gives probabilities the way the method does, which for
-    RSE is an average over noisy copies.
+    RSE is an average over noisy copies. Both are calibrated where the model has a calibrator, as after training with
+    validation images; `classifier.model` and `predict_raw` are not.
 
     Attributes:
         model: The network, from images (N,3,H,W) in [0,1] to logits (N,C).
@@ -31,6 +33,7 @@ class Classifier(nn.Module):
         image_size: Height and width of the images that the network was trained on.
         name: What tables call it.
         framing: How a picture of any shape is brought to that size.
+        calibrator: What makes its probabilities agree with how often it is right; None where none was fitted.
 
     Example:
         >>> import torch
@@ -51,6 +54,7 @@ class Classifier(nn.Module):
         image_size: tuple[int, int],
         name: str = "model",
         framing: Framing = MIDDLE,
+        calibrator: Calibrator | None = None,
     ) -> None:
         super().__init__()
         self.model = model
@@ -59,11 +63,12 @@ class Classifier(nn.Module):
         self.image_size = image_size
         self.name = name
         self.framing = framing
+        self.calibrator = calibrator
 
     def forward(self, images: Tensor) -> Tensor:
         """The logits (N,C) of images (N,3,H,W) in [0,1]."""
         logits: Tensor = self.model(images)
-        return logits
+        return logits if self.calibrator is None else self.calibrator(logits)
 
     @torch.no_grad()
     def predict(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -76,6 +81,12 @@ class Classifier(nn.Module):
         Returns:
             Probabilities (N,C).
         """
+        probabilities = self.predict_raw(images, generator)
+        return probabilities if self.calibrator is None else self.calibrator.calibrate(probabilities)
+
+    @torch.no_grad()
+    def predict_raw(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """What `predict` gives without the calibrator."""
         return self.method.predict(self.model, images, generator)
 
 
@@ -109,7 +120,8 @@ def load_model(where: str | Path) -> Classifier:
         )
     run = load_run(folder)
     name = run.path.resolve().name
-    return Classifier(run.model(), run.method(), run.classes, run.image_size, name, run.framing).eval()
+    calibrator = read_calibrator(folder, len(run.classes))
+    return Classifier(run.model(), run.method(), run.classes, run.image_size, name, run.framing, calibrator).eval()
 
 
 def _load_hub_folder(folder: Path) -> Classifier:
@@ -125,4 +137,6 @@ def _load_hub_folder(folder: Path) -> Classifier:
     load_weights(folder / WEIGHTS, model)
     method = make_method(config["method"], config["settings"])
     framing = Framing(**config["framing"])
-    return Classifier(model, method, config["classes"], (height, width), folder.resolve().name, framing).eval()
+    calibrator = read_calibrator(folder, len(config["classes"]))
+    name = folder.resolve().name
+    return Classifier(model, method, config["classes"], (height, width), name, framing, calibrator).eval()

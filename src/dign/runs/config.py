@@ -126,6 +126,12 @@ class RunConfig:
         "weights that the run ends with: the last, or the best on validation",
         choices=("last", "best"),
     )
+    calibrate: str = setting(
+        "auto",
+        "Outcome",
+        "validation images that a temperature is fitted on: clean, under the method's noise, both; auto: as measured",
+        choices=("auto", "clean", "noise", "both", "none"),
+    )
     validate_every: int = setting(5, "Outcome", "epochs between validations (0: only at the end)", least=0)
     checkpoint_seconds: float = setting(60.0, "Outcome", "seconds between checkpoints", least=0)
 

@@ -42,7 +42,18 @@ def read_hub_config(folder: Path) -> dict[str, Any]:
         framing = asdict(Framing(**config.get("framing", {})))
     except (UserError, TypeError) as error:
         raise UserError(f"{folder / CONFIG} has a framing that dign does not know: {error}") from error
-    return {**{key: config[key] for key in _KINDS}, "framing": framing}
+    known = {key: config[key] for key in _KINDS}
+    return {**known, "framing": framing, "seen": _read_seen(folder, config.get("seen"))}
+
+
+def _read_seen(folder: Path, seen: Any) -> dict[str, Any] | None:
+    """How many images of its data the model was trained on, and which share was held out; None where it is not said."""
+    if seen is None:
+        return None
+    kinds = {"images": int, "validation": float, "validation_seed": int}
+    if not isinstance(seen, dict) or not all(type(seen.get(key)) in (kind, int) for key, kind in kinds.items()):
+        raise UserError(f"{folder / CONFIG} has an entry `seen` that dign does not know.")
+    return {key: kind(seen[key]) for key, kind in kinds.items()}
 
 
 _KINDS = {

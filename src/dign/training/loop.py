@@ -24,6 +24,7 @@ from dign.core.seeds import derive_seed, preserve_global_generators, seed_global
 from dign.data.crop_batches import CropBatches, count_workers
 from dign.data.crops import RandomCrop
 from dign.data.dataset import DataSet
+from dign.data.names import hide_folder_path
 from dign.data.sampling import draw_order
 from dign.methods.base import Method
 from dign.models import spread_indices, whiten
@@ -33,6 +34,8 @@ from dign.parallel.devices import check_compiler, describe_device
 from dign.parallel.fabric import make_fabric
 from dign.parallel.launching import torchrun_job_id
 from dign.parallel.team import Team
+from dign.runs.calibrate import fit_calibrator
+from dign.runs.calibrator import CALIBRATION_FILE, write_calibrator
 from dign.runs.checkpoints import load_state, load_weights, save_state, save_weights
 from dign.runs.config import RunConfig
 from dign.runs.epochs import fill_epochs
@@ -52,7 +55,10 @@ from dign.training.validation import validate
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-WRITTEN = ("checkpoint.safetensors", "best.safetensors", "best.json", "model.safetensors", "run.json", "metrics.jsonl")
+WRITTEN = (
+    "checkpoint.safetensors", "best.safetensors", "best.json", "model.safetensors", "run.json", "metrics.jsonl",
+    CALIBRATION_FILE,
+)  # fmt: skip
 """The files of a run that training writes."""
 DIVERGING = 2.0
 """Times the loss of guessing from which on a loss is not that of a model that learns."""
@@ -504,6 +510,11 @@ class _Training:
         waited = {"seconds_waited": round(self.source.waited, 2)} if self.config.scale else {}
         info = {**self.run.info, "finished": now(), "seconds": self._seconds(), **waited}
         write_json(self.run.path / "run.json", info)
+        if len(self.data.validation) and self.config.calibrate != "none":
+            on = None if self.config.calibrate == "auto" else self.config.calibrate
+            name = hide_folder_path(self.config.data)
+            fitted = fit_calibrator(self.model, self.method, self.data.validation, data=name, on=on, device=self.device)
+            write_calibrator(self.run.path, fitted)
         save_weights(self.run.weights, self.model)
         _remove_leftovers(self.run)
 

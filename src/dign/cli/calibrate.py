@@ -1,0 +1,41 @@
+"""`dign calibrate`."""
+
+from __future__ import annotations
+
+import click
+
+from dign.cli.options import json_option, print_json
+
+KINDS, ON = ("temperature", "vector", "histogram"), ("clean", "noise", "both")
+
+
+@click.command("calibrate", short_help="Fit confidences on held-out images, and store that with the model.")
+@click.argument("model", type=click.Path())
+@click.option("--data", metavar="NAME", help="held-out images: a data set or folder:PATH  [default: the run's own]")
+@click.option("--kind", type=click.Choice(KINDS), default="temperature", show_default=True, help="what is fitted")
+@click.option("--on", type=click.Choice(ON), help="images as they are, under the method's noise, or both")
+@click.option("--skip-unreadable", is_flag=True, help="leave out images of a folder that cannot be read")
+@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, ...")
+@json_option
+def command(
+    model: str, data: str | None, kind: str, on: str | None, skip_unreadable: bool, device: str, as_json: bool
+) -> None:
+    """Calibrate MODEL, a finished run or a hub folder, on labeled images that it was not trained on.
+
+    Training does this by itself where it has validation images. The outcome, calibration.json, is part of the model:
+    predict, evaluate, export, hub and play use it. Images that the model was trained on are left out, and where none
+    are left nothing is fitted. Test images of a data set are never used.
+
+    \b
+    Examples:
+      dign calibrate runs/photos
+      dign calibrate runs/photos --data folder:more-photos --on noise
+      dign calibrate hub:models/photos --data folder:labeled-photos --kind vector
+    """
+    from dign.runs.calibrate import calibrate_model
+
+    outcome = calibrate_model(model, data, kind=kind, on=on, skip_unreadable=skip_unreadable, device=device)
+    if as_json:
+        print_json(outcome.to_json())
+        return
+    click.echo(outcome.describe(), err=True)

@@ -1,0 +1,138 @@
+"""Images that a model has not been trained on: all that calibrating may use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dign.core.errors import UserError, join_names
+from dign.data import load
+from dign.data.dataset import DataSet, Split
+from dign.data.framing import Framing
+from dign.data.names import FOLDER_PREFIX, hide_folder_path
+from dign.data.sources.folder import has_own_test_split
+from dign.data.splits import select_images
+from dign.runs.folder import Run, load_run_data
+from dign.runs.hub_config import read_hub_config
+from dign.runs.seen_images import digest_images, digest_seen, read_seen
+
+
+@dataclass(frozen=True)
+class HeldOutImages:
+    """Images with labels that a model has not been trained on.
+
+    Attributes:
+        name: The data that they are of.
+        split: The images.
+        left_out: How many others were left out because the model was trained on them.
+    """
+
+    name: str
+    split: Split
+    left_out: int
+
+
+def held_out_for_run(run: Run, name: str | None = None, *, skip_unreadable: bool = False) -> HeldOutImages:
+    """The images of the run's own data, or of other data with its classes, that the run was not trained on.
+
+    Test images of a data set that has its own are never among them.
+
+    Args:
+        run: The run.
+        name: A data set, or "folder:PATH"; by default the run's own.
+        skip_unreadable: Leave out images of a folder that cannot be read.
+
+    Raises:
+        UserError: There are none, or they have other classes or sizes.
+    """
+    if name is None or (name == run.config.data and not name.startswith(FOLDER_PREFIX)):
+        data = run.data()
+        if not len(data.validation):
+            raise _none_left(run.path, run.config.data, len(data.train))
+        return HeldOutImages(hide_folder_path(run.config.data), data.validation, len(data.train))
+    height, width = run.image_size
+    size = height if name.startswith(FOLDER_PREFIX) and height == width else run.config.size
+    config = replace(run.config, data=name, size=size, validation=0.0)
+    data = load_run_data(replace(config, skip_unreadable=run.config.skip_unreadable or skip_unreadable))
+    seen = read_seen(run.path) or digest_seen(run.data())
+    return _unseen(run.path, name, data, seen.train, run.classes, run.image_size)
+
+
+def held_out_for_hub(folder: Path, name: str, *, skip_unreadable: bool = False) -> HeldOutImages:
+    """The images of a data set that the model of a hub folder was not trained on, as its card says.
+
+    Args:
+        folder: The hub folder.
+        name: A data set, or "folder:PATH", with the model's classes.
+        skip_unreadable: Leave out images of a folder that cannot be read.
+
+    Raises:
+        UserError: There are none, or the card does not say, or they have other classes or sizes.
+    """
+    config = read_hub_config(folder)
+    height, width = config["image_size"]
+    size = height if height == width else None
+    framing = Framing(**config["framing"])
+    data = load(name, size=size, validation=0.0, skip_unreadable=skip_unreadable, framing=framing)
+    return _unseen(folder, name, data, find_seen(folder, config), config["classes"], (height, width))
+
+
+def find_seen(folder: Path, config: dict[str, Any]) -> frozenset[str]:
+    """The digests of the images that the model of a hub folder was trained on.
+
+    Raises:
+        UserError: The folder does not say which.
+    """
+    kept = read_seen(folder)
+    if kept is not None:
+        return kept.train
+    seen = config.get("seen")
+    if seen is None or config["data"].startswith(FOLDER_PREFIX):
+        raise UserError(
+            f"{folder} does not say which images of {config['data']} its model was trained on (`seen` in config.json), "
+            "so that held-out images cannot be told from others: save it again from its run with `dign hub save`."
+        )
+    height, width = config["image_size"]
+    size = height if height == width else None
+    data = load(config["data"], size=size, validation=seen["validation"], validation_seed=seen["validation_seed"])
+    return digest_seen(data).train
+
+
+def describe_seen(run: Run) -> dict[str, Any]:
+    """What a hub folder says about the images that its model was trained on."""
+    return {
+        "images": int(run.info.get("training_images", 0)),
+        "validation": run.config.validation,
+        "validation_seed": run.config.validation_seed,
+    }
+
+
+def _unseen(
+    model: Path, name: str, data: DataSet, seen: frozenset[str], classes: list[str], image_size: tuple[int, int]
+) -> HeldOutImages:
+    if list(data.classes) != list(classes):
+        raise UserError(
+            f"{model} knows the classes {join_names(classes)}, but {name} has {join_names(data.classes)}: name data "
+            "with the model's classes."
+        )
+    if data.image_size != image_size:
+        wanted, found = ("x".join(map(str, size)) for size in (image_size, data.image_size))
+        raise UserError(f"{model} takes images of {wanted} pixels, but those of {name} have {found}.")
+    parts = [data.train, data.validation, *([] if has_own_test_split(name) else [data.test])]
+    pool = Split(torch.cat([part.images for part in parts]), torch.cat([part.labels for part in parts]))
+    kept = [index for index, digest in enumerate(digest_images(pool.images)) if digest not in seen]
+    if not kept:
+        raise _none_left(model, name, len(pool))
+    split = select_images(pool, torch.tensor(kept, dtype=torch.long))
+    return HeldOutImages(hide_folder_path(name), split, len(pool) - len(kept))
+
+
+def _none_left(model: Path, name: str, images: int) -> UserError:
+    return UserError(
+        f"{model} was trained on all {images} training images of {hide_folder_path(name)}, and its test images are for "
+        "measuring: calibrate it on other labeled images with its classes, `data=folder:PATH`, or train with "
+        "validation 0.1."
+    )
