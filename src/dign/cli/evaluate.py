@@ -252,6 +252,8 @@ def summary_line(name: str, results: Results) -> str:
     under_noise = "under noise (ECE-N)" if summary.noise_complete else "under noise (ECE)"
     where, called = ("noise", under_noise) if results.calibration.noise else ("clean", "clean (ECE)")
     errors = [f"calibration error {getattr(results.calibration, where).ece:.1f} % {called}"]
+    if (own := results.calibrator) and own.calibration:
+        errors += [f"{getattr(own.calibration, where).ece:.1f} % without its {own.name}"]
     if scaled := results.temperature:
         fitted = f"temperature {scaled.value:.2f} (fitted on {scaled.images} images)"
         errors += [f"{getattr(scaled.calibration, where).ece:.1f} % at {fitted}"]

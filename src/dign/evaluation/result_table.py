@@ -40,6 +40,11 @@ def _score_rows(results: Results) -> list[tuple[str, ...]]:
         rows.append(_row(name, pooled.all, results.mca))
     for name, scores in results.sets.items():
         rows.append(_row(f"{TITLES[name]} ({len(SETS[name])} corruptions)", scores, scores.accuracy))
+    if results.calibrator and (before := results.calibrator.calibration):
+        without = f"without {results.calibrator.name}"
+        rows.append(_row(f"clean {without}", before.clean, results.clean.accuracy))
+        if before.noise:
+            rows.append(_row(f"noise {without}", before.noise, results.mca_n))
     if scaled:
         at = f"at temperature {scaled.value:.2f}"
         rows.append(_row(f"clean {at}", scaled.calibration.clean, results.clean.accuracy))

@@ -38,7 +38,7 @@ from dign.parallel.team import SINGLE_PROCESS, Team
 from dign.runs.calibrator import Calibrator, read_calibrator
 from dign.runs.folder import Run, hash_split
 from dign.runs.other_data import load_data_for
-from dign.runs.seen_images import digest_images
+from dign.runs.seen_images import digest_split
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ def _refuse_seen(subject: Subject, data: DataSet) -> None:
     if subject.find_seen is None:
         return
     seen = subject.find_seen()
-    known = sum(digest in seen for digest in digest_images(data.validation.images))
+    known = sum(digest in seen for digest in digest_split(data.validation))
     if known:
         raise UserError(
             f"{subject.about.name} was trained on {known} of the {len(data.validation)} validation images of "

@@ -121,7 +121,7 @@ def _predict(
     """Log-probabilities (N,C) of the clean images, and of the noisy ones where they are wanted and exist."""
     found: dict[str, list[Tensor]] = {"clean": [], "noise": []}
     for first in range(0, len(split), batch_size):
-        images = to_float(split.images[first : first + batch_size].to(device))
+        images = to_float(split.take(slice(first, first + batch_size)).to(device))
         generator = make_placed_generator(0, "calibrate", first, device)
         noisy = make_noisy(method, images, generator) if on != "clean" else None
         for name, view in (("clean", images), ("noise", noisy)):

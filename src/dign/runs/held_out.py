@@ -14,10 +14,9 @@ from dign.data.dataset import DataSet, Split
 from dign.data.framing import Framing
 from dign.data.names import FOLDER_PREFIX, hide_folder_path
 from dign.data.sources.folder import has_own_test_split
-from dign.data.splits import select_images
 from dign.runs.folder import Run, load_run_data
 from dign.runs.hub_config import read_hub_config
-from dign.runs.seen_images import digest_images, digest_seen, read_seen
+from dign.runs.seen_images import digest_seen, digest_split, read_seen
 
 
 @dataclass(frozen=True)
@@ -123,10 +122,10 @@ def _unseen(
         raise UserError(f"{model} takes images of {wanted} pixels, but those of {name} have {found}.")
     parts = [data.train, data.validation, *([] if has_own_test_split(name) else [data.test])]
     pool = Split(torch.cat([part.images for part in parts]), torch.cat([part.labels for part in parts]))
-    kept = [index for index, digest in enumerate(digest_images(pool.images)) if digest not in seen]
+    kept = [index for index, digest in enumerate(digest_split(pool)) if digest not in seen]
     if not kept:
         raise _none_left(model, name, len(pool))
-    split = select_images(pool, torch.tensor(kept, dtype=torch.long))
+    split = pool.select(torch.tensor(kept, dtype=torch.long))
     return HeldOutImages(hide_folder_path(name), split, len(pool) - len(kept))
 
 
