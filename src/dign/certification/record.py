@@ -49,11 +49,13 @@ class Plan:
     attack: bool = False
 
     def resolve_radii(self) -> tuple[float, ...]:
-        """The radii of the table: as given, or quarters of a unit up to what `n` draws can certify."""
+        """The radii of the table: as given, or quarters of a unit (small ones: twentieths) up to what an eighth of the
+        draws can certify, so that early stopping has something to save.
+        """
         if self.radii:
             return self.radii
         step = 0.25 if largest_radius(self.n, self.sigma, self.alpha) > 0.5 else 0.05
-        most = largest_radius(self.n, self.sigma, self.alpha / 2)
+        most = largest_radius(max(1, self.n // 8), self.sigma, self.alpha / 2)
         return tuple(round(step * number, 10) for number in range(1, int(most / step) + 1))
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 )
 @click.option("--alpha", type=float, default=0.001, show_default=True, help="probability of a wrong certificate")
 @click.option("--images", type=click.IntRange(min=1), default=500, show_default=True, help="test images, spread evenly")
-@click.option("--radii", metavar="LIST", help="radii of the table, as in 0.25,0.5  [default: what n can certify]")
+@click.option("--radii", metavar="LIST", help="radii of the table, as in 0.25,0.5  [default: what n/8 can certify]")
 @click.option("--early/--all-draws", default=True, show_default=True, help="stop once the radii are decided")
 @click.option("--attack", is_flag=True, help="also look for the smallest change that alters each answer")
 @click.option("--seed", type=int, default=0, show_default=True, help="seed of the noise")
