@@ -45,7 +45,7 @@ def test_a_training_state_comes_back_bit_for_bit(tmp_path):
     save_state(tmp_path / "state.safetensors", model, optimizer, unlogged, step=7, seconds=1.5)
     other = nn.Linear(3, 2)
     restored = torch.optim.SGD(other.parameters(), lr=0.1, momentum=0.9)
-    metadata, found = load_state(tmp_path / "state.safetensors", other, restored)
+    metadata, found, _ = load_state(tmp_path / "state.safetensors", other, restored)
     assert metadata == {"step": "7", "seconds": "1.5"} and torch.equal(found["loss"], unlogged["loss"])
     for mine, theirs in zip(model.parameters(), other.parameters(), strict=True):
         assert torch.equal(mine, theirs)

@@ -379,3 +379,88 @@ def test_balanced_classes_are_drawn_equally_often(tmp_path, monkeypatch):
     counts = torch.cat(seen).bincount().tolist()
     assert abs(counts[0] - counts[1]) <= 8, counts
     assert run.validation()["balanced_accuracy"] == 50, "all images are alike, so one class is right and one wrong"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes", [{"ema": 0.9, "accumulate": 2}, {"precision": "16", "clip": 0.5, "ema": 0.5}], ids=["float32", "float16"]
+)
+def test_averaging_accumulation_clipping_and_scaling_resume_to_the_bit(tmp_path, monkeypatch, changes):
+    settings = config(epochs=1, method="standard", validate_every=0, **changes)
+    train(settings, tmp_path / "whole", quiet=True)
+    with interrupted_after(4, monkeypatch), pytest.raises(Interrupted):
+        train(settings, tmp_path / "run", quiet=True)
+    resume(tmp_path / "run", quiet=True)
+    assert_same_weights(tmp_path / "whole", tmp_path / "run")
+
+
+@pytest.fixture
+def linear(monkeypatch):
+    """A model without batch norm, whose gradient is the sum of its images' gradients."""
+    size = 3 * 8 * 8
+    monkeypatch.setitem(
+        MODELS,
+        "tinynet",
+        lambda classes, image_size: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(size, 10)),
+    )
+
+
+PLAIN = {"method": "standard", "epochs": 1, "crop": 0, "rotation": 0.0, "weight_decay": 0.0, "validate_every": 0}
+
+
+def test_parts_of_a_batch_add_up_to_the_gradient_of_the_batch(linear, tmp_path):
+    for parts in (1, 4):
+        train(config(**PLAIN, accumulate=parts), tmp_path / str(parts), quiet=True)
+    whole, parts = weights(tmp_path / "1"), weights(tmp_path / "4")
+    for name in whole:
+        torch.testing.assert_close(whole[name], parts[name], atol=1e-5, rtol=1e-4)
+
+
+def test_parts_that_do_not_divide_the_batch_are_refused(tmp_path):
+    with pytest.raises(UserError, match=r"128 images cannot be cut into 3 equal parts.*`accumulate`"):
+        train(config(accumulate=3), tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_clipped_gradient_moves_the_weights_no_farther_than_its_norm(linear, tmp_path):
+    moved = {}
+    for clip in (0.0, 1e-3):
+        settings = config(**PLAIN, clip=clip, lr=1.0, momentum=0.0, schedule="constant")
+        run = train(settings, tmp_path / str(clip), quiet=True)
+        before, after = run.untrained_model().state_dict(), weights(run.path)
+        moved[clip] = sum((after[name] - before[name]).square().sum() for name in after).sqrt().item()
+    assert moved[1e-3] <= 10 * 1e-3 * 1.001 < moved[0.0], "ten steps"
+
+
+@pytest.mark.slow
+def test_an_average_of_the_last_step_alone_is_that_of_the_run_without_one(linear, tmp_path):
+    for ema in (0.0, 1e-12, 0.99):
+        train(config(**PLAIN, ema=ema), tmp_path / str(ema), quiet=True)
+    assert_same_weights(tmp_path / "0.0", tmp_path / "1e-12")
+    assert not torch.equal(weights(tmp_path / "0.0")["1.1.weight"], weights(tmp_path / "0.99")["1.1.weight"])
+
+
+def test_too_little_memory_is_one_sentence_and_keeps_the_checkpoint(tmp_path, monkeypatch):
+    original = dign.training.loop._Training._step
+
+    def out_of_memory(self, step):
+        if step == 3:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        original(self, step)
+
+    monkeypatch.setattr(dign.training.loop._Training, "_step", out_of_memory)
+    with pytest.raises(UserError, match=r"128 images.*`batch_size=64`.*`accumulate=2`.*last checkpoint is") as caught:
+        train(config(checkpoint_seconds=0.0), tmp_path / "run", quiet=True)
+    assert str(load_run(tmp_path / "run").checkpoint) in str(caught.value)
+    monkeypatch.undo()
+    assert resume(tmp_path / "run", quiet=True).finished
+
+
+def test_a_precision_that_the_device_lacks_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    def conv2d(*args):
+        raise RuntimeError("not implemented for 'Half'")
+
+    monkeypatch.setattr(torch.nn.functional, "conv2d", conv2d)
+    with pytest.raises(UserError, match="cannot compute in `precision=16`"):
+        train(config(precision="16"), tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run").exists()

@@ -30,6 +30,7 @@ VERBS = {
     "certify": "certify",
     "landscape": "landscape",
     "list": "list",
+    "doctor": "doctor",
     "completion": "completion",
 }
 """Verb to the module in this package that holds its `command`, in the order in which help shows them."""

@@ -1,7 +1,8 @@
 """Randomness without saved state: a generator is a function of (run seed, purpose, step)."""
 
 import hashlib
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -47,8 +48,17 @@ def seed_global_generators(seed: int, device: torch.device) -> None:
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
         torch.cuda.manual_seed(seed)
+    elif device.type == "mps":
+        torch.mps.manual_seed(seed)
 
 
-def preserve_global_generators(device: torch.device) -> AbstractContextManager[None]:
+@contextmanager
+def preserve_global_generators(device: torch.device) -> Iterator[None]:
     """Restore the generators that `seed_global_generators` seeds when the block ends."""
-    return torch.random.fork_rng([device] if device.type == "cuda" else [])
+    before = torch.mps.get_rng_state() if device.type == "mps" else None
+    try:
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            yield
+    finally:
+        if before is not None:
+            torch.mps.set_rng_state(before)

@@ -27,36 +27,60 @@ def find_device(name: str) -> torch.device:
     """Return the device called `name`.
 
     Args:
-        name: "cpu", "cuda", "cuda:1"..., or "auto": a GPU if there is one, else the CPU.
+        name: "cpu", "cuda", "cuda:1"..., "mps" (an Apple GPU), or "auto": a CUDA GPU if there is one, else the
+            CPU. An Apple GPU has to be asked for.
 
     Raises:
-        UserError: There is no such device, or it cannot compute in float64.
+        UserError: There is no such device; the message lists those there are.
 
     >>> find_device("cpu")
     device(type='cpu')
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name.partition(":")[0] == "cuda" and not torch.cuda.is_available():
-        raise UserError("There is no CUDA device here: use the device 'cpu'.")
     try:
         device = torch.device(name)
     except RuntimeError as error:  # its message is a list of all that torch has ever run on
-        raise UserError(f"There is no device called '{name}': use 'auto', 'cpu', 'cuda' or 'cuda:1'.") from error
+        raise _missing_device(name) from error
+    if device.type in ("cuda", "mps") and str(device) not in list_devices() and (device.index or not _has(device.type)):
+        raise _missing_device(name)
     if device.type == "cpu":
         if device.index:
             raise UserError("There is one CPU, whatever its cores: use the device 'cpu'.")
         device = torch.device("cpu")
     try:
-        torch.zeros(1, device=device, dtype=torch.float64).item()  # needed by corruptions; Apple's GPUs lack it
+        torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
         reason = str(error).splitlines()[0].partition(". ")[0].rstrip(".")
-        raise UserError(f"The device '{name}' cannot be used here ({reason}): use the device 'cpu'.") from error
+        raise UserError(f"The device '{name}' cannot be used here ({reason}): {_describe_choice()}.") from error
     return device
 
 
+def list_devices() -> list[str]:
+    """The devices of this machine that dign can use.
+
+    >>> "cpu" in list_devices()
+    True
+    """
+    gpus = [f"cuda:{index}" for index in range(torch.cuda.device_count())] if _has("cuda") else []
+    return [*gpus, *(["mps"] if _has("mps") else []), "cpu"]
+
+
+def _has(kind: str) -> bool:
+    return torch.cuda.is_available() if kind == "cuda" else torch.backends.mps.is_available()
+
+
+def _describe_choice() -> str:
+    found = [f"'{name}' ({device_name(torch.device(name))})" if name != "cpu" else "'cpu'" for name in list_devices()]
+    return f"this machine has {', '.join(found)}"
+
+
+def _missing_device(name: str) -> UserError:
+    return UserError(f"There is no device '{name}' here: {_describe_choice()}.")
+
+
 def device_name(device: torch.device) -> str:
-    """Name the processor, as far as results depend on it: "cpu", or the model of the GPU."""
+    """Name the processor, as far as results depend on it: "cpu", "mps", or the model of the GPU."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
@@ -70,6 +94,30 @@ def resolve_precision(precision: str, device: torch.device) -> str:
     if precision != "auto":
         return precision
     return "bf16" if _has_bfloat16(device) else "32"
+
+
+DTYPES = {"bf16": torch.bfloat16, "16": torch.float16}
+"""The types that mixed precision computes in, by the name of the precision."""
+
+
+def check_precision(precision: str, device: torch.device) -> None:
+    """Raise a `UserError` if the device cannot compute in this precision, which `resolve_precision` gave."""
+    if precision not in DTYPES:
+        return
+    if precision == "bf16" and device.type == "cuda" and not _has_bfloat16(device):
+        raise UserError(
+            f"{device_name(device)} does not compute in bfloat16: choose `precision=16` (with a gradient scaler), or "
+            "`precision=32`."
+        )
+    try:
+        with torch.autocast(device.type, dtype=DTYPES[precision]), torch.enable_grad():
+            x = torch.ones(2, 8, 4, 4, device=device, requires_grad=True)
+            torch.nn.functional.conv2d(x, torch.ones(8, 8, 3, 3, device=device)).sum().backward()
+    except (RuntimeError, NotImplementedError, TypeError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise UserError(
+            f"The device '{device}' cannot compute in `precision={precision}` ({reason}): choose `precision=32`."
+        ) from error
 
 
 def check_compiler(device: torch.device) -> None:

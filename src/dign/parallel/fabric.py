@@ -15,7 +15,7 @@ from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from dign.core.errors import UserError
-from dign.parallel.devices import pick_device, resolve_precision
+from dign.parallel.devices import check_precision, pick_device, resolve_precision
 from dign.parallel.launching import local_rank, resolve_process_counts
 from dign.parallel.team import SINGLE_PROCESS, Team
 
@@ -28,12 +28,12 @@ def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> 
 
     Args:
         name: The device, as for `pick_device`; with several processes "auto", "cpu" or "cuda".
-        precision: "32", "bf16", or "auto": bfloat16 on a GPU that has it.
+        precision: "32", "bf16", "16", or "auto": bfloat16 on a GPU that has it.
         devices: Processes on each node; torchrun's number, where torchrun started this process.
         nodes: Number of nodes.
 
     Raises:
-        UserError: There are too few devices, or the processes cannot work together.
+        UserError: There are too few devices, they lack the precision, or the processes cannot work together.
     """
     devices, nodes = resolve_process_counts(devices, nodes)
     several = devices * nodes > 1
@@ -42,6 +42,7 @@ def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> 
     from lightning_fabric.strategies.ddp import DDPStrategy
 
     precision = resolve_precision(precision, device)
+    check_precision(precision, device)
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # rank zero reports by itself
     try:
         fabric = Fabric(
@@ -49,7 +50,7 @@ def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> 
             devices=devices if several or device.index is None else [device.index],
             num_nodes=nodes,
             strategy=DDPStrategy(**_without_buffers()) if several else "auto",
-            precision="bf16-mixed" if precision == "bf16" else "32-true",
+            **_precision(precision, device),
         )
     except (ValueError, RuntimeError) as error:  # SLURM's variables may not suit Fabric
         reason = str(error).strip().splitlines()[0]
@@ -58,6 +59,15 @@ def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> 
         reconnect_after_restart(device)
         fabric.launch()
     return fabric
+
+
+def _precision(precision: str, device: torch.device) -> dict[str, Any]:
+    """Fabric's options: float16 needs a plugin, since Fabric has a gradient scaler for GPUs alone."""
+    if precision != "16":
+        return {"precision": "bf16-mixed" if precision == "bf16" else "32-true"}
+    from lightning_fabric.plugins import MixedPrecision
+
+    return {"plugins": MixedPrecision("16-mixed", device.type, torch.amp.GradScaler(device.type))}
 
 
 def join_processes(device: str, devices: int, nodes: int) -> Team:

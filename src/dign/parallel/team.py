@@ -56,8 +56,17 @@ class Team:
             return make_generator(seed, purpose, step, device)
         return make_shared_generator(seed, purpose, step, device, self.rank, self.world_size)
 
-    def check_divides(self, batch_size: int) -> None:
-        """Raise a `UserError` for unequal shares: the mean of their means would not be the mean of the batch."""
+    def check_divides(self, batch_size: int, parts: int = 1) -> None:
+        """Raise a `UserError` for unequal shares: the mean of their means would not be the mean of the batch.
+
+        Each process passes its share through the model in `parts`, one after the other.
+        """
+        if parts > 1 and batch_size % (self.world_size * parts):
+            shared = f" of each of {self.world_size} processes" if self.world_size > 1 else ""
+            raise UserError(
+                f"A batch of {batch_size} images cannot be cut into {parts} equal parts{shared}: choose a `batch_size` "
+                f"that {self.world_size * parts} divides, or another `accumulate`."
+            )
         if batch_size % self.world_size:
             raise UserError(
                 f"A batch of {batch_size} images cannot be shared out equally among {self.world_size} processes: "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -37,10 +38,24 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     return read_torch_file(path) if path.suffix.lower() in TORCH_FILES else _read(path)[0]
 
 
+class SavedState(NamedTuple):
+    """What a checkpoint holds besides weights and the optimizer's state."""
+
+    metadata: dict[str, str]
+    unlogged: dict[str, Tensor]
+    average: dict[str, Tensor]
+
+
 def save_state(
-    path: Path, model: nn.Module, optimizer: Optimizer, unlogged: dict[str, Tensor], **metadata: object
+    path: Path,
+    model: nn.Module,
+    optimizer: Optimizer,
+    unlogged: dict[str, Tensor],
+    average: dict[str, Tensor] | None = None,
+    **metadata: object,
 ) -> None:
-    """Write all that resuming needs: weights, the optimizer's state, the steps not logged yet, and metadata."""
+    """Write all that resuming needs: weights, their average if there is one, the optimizer's state, the steps not
+    logged yet, and metadata."""
     tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
     names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
     for parameter, state in optimizer.state.items():
@@ -48,23 +63,24 @@ def save_state(
             if isinstance(value, Tensor):
                 tensors[f"optimizer/{names[parameter]}/{key}"] = value
     tensors |= {f"pending/{name}": tensor for name, tensor in unlogged.items()}
+    tensors |= {f"average/{name}": tensor for name, tensor in (average or {}).items()}
     _save(path, tensors, metadata)
 
 
-def load_state(path: Path, model: nn.Module, optimizer: Optimizer) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Restore what `save_state` wrote; returns its metadata and the steps not logged yet."""
+def load_state(path: Path, model: nn.Module, optimizer: Optimizer) -> SavedState:
+    """Restore what `save_state` wrote of the model and the optimizer; returns the rest of it."""
     tensors, metadata = _read(path)
     weights = _strip_prefix("model/", tensors)
     _check_fit(path, weights, model.state_dict())
     states = {name: _strip_prefix(f"optimizer/{name}/", tensors) for name, _ in model.named_parameters()}
     _check_states(path, states, dict(model.named_parameters()))
-    _check_known(path, tensors, ["model/", "pending/", *(f"optimizer/{name}/" for name in states)])
+    _check_known(path, tensors, ["model/", "pending/", "average/", *(f"optimizer/{name}/" for name in states)])
     model.load_state_dict(weights)
     for name, parameter in model.named_parameters():
         for key, value in states[name].items():
             like = torch.empty_like(parameter if value.shape == parameter.shape else value, device=parameter.device)
             optimizer.state[parameter][key] = like.copy_(value)
-    return metadata, _strip_prefix("pending/", tensors)
+    return SavedState(metadata, _strip_prefix("pending/", tensors), _strip_prefix("average/", tensors))
 
 
 def _check_states(path: Path, states: dict[str, dict[str, Tensor]], parameters: dict[str, nn.Parameter]) -> None:

@@ -112,6 +112,15 @@ class RunConfig:
     small_first: float = setting(
         0.0, "Optimization", "fraction of training, from its start, on images of 3/4 the side: half the work", least=0
     )
+    clip: float = setting(
+        0.0, "Optimization", "largest norm of a step's gradient, beyond which it is scaled (0: none)", least=0
+    )
+    ema: float = setting(
+        0.0, "Optimization", "keep a moving average of the weights with this decay, e.g. 0.999 (0: none)", least=0
+    )
+    accumulate: int = setting(
+        1, "Optimization", "parts in which a batch passes through the model, one after the other: less memory", least=1
+    )
     label_smoothing: float = setting(0.0, "Optimization", "label smoothing of every cross-entropy", least=0)
 
     crop: int = setting(4, "Augmentation", "random crop out of this much zero padding, in pixels (0: none)", least=0)
@@ -142,9 +151,12 @@ class RunConfig:
         choices=("auto", "none", "tensorboard", "mlflow", "wandb"),
     )
 
-    device: str = setting("auto", "Machine", "auto, cpu, cuda, cuda:1, ...")
+    device: str = setting("auto", "Machine", "auto, cpu, cuda, cuda:1, ..., mps")
     precision: str = setting(
-        "auto", "Machine", "float32 or mixed bfloat16; auto: bf16 on a GPU that has it", choices=("auto", "32", "bf16")
+        "auto",
+        "Machine",
+        "float32, mixed bfloat16, or mixed float16 with a gradient scaler; auto: bf16 on a GPU that has it",
+        choices=("auto", "32", "bf16", "16"),
     )
     devices: int = setting(1, "Machine", "processes on this machine (GPUs or CPUs) that share each batch", least=1)
     nodes: int = setting(1, "Machine", "machines that share each batch, devices on each", least=1)
@@ -185,6 +197,8 @@ class RunConfig:
             raise UserError(f"{name} needs weights to keep: set init as well.")
         if self.validation >= 1:
             raise UserError(f"validation must be a fraction below 1, not {self.validation}.")
+        if self.ema >= 1:
+            raise UserError(f"ema must be a decay below 1, not {self.ema}: 0.999 averages about a thousand steps.")
         if not 0 <= self.label_smoothing < 1 or self.momentum >= 1 or self.warmup > 1 or self.small_first > 1:
             raise UserError("label_smoothing and momentum must be below 1, warmup and small_first at most 1.")
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from dign.augment.train_transforms import alternating_flips, shrink
-from dign.core.errors import UserError
+from dign.core.errors import UserError, is_out_of_memory
 from dign.core.files import read_json, write_json
 from dign.core.pixels import to_float
 from dign.core.placement import copy_to_device
@@ -30,7 +31,7 @@ from dign.methods.base import Method
 from dign.models import spread_indices, whiten
 from dign.models.winograd import use_winograd
 from dign.parallel.batch_norm import RunningStatistics, synchronize_batch_norm
-from dign.parallel.devices import check_compiler, describe_device
+from dign.parallel.devices import check_compiler, describe_device, device_name
 from dign.parallel.fabric import make_fabric
 from dign.parallel.launching import torchrun_job_id
 from dign.parallel.team import Team
@@ -40,6 +41,7 @@ from dign.runs.checkpoints import load_state, load_weights, save_state, save_wei
 from dign.runs.config import RunConfig
 from dign.runs.epochs import fill_epochs
 from dign.runs.folder import Run, check_new_folder, load_run, lock_run, was_started_by
+from dign.training.averaging import WeightAverage
 from dign.training.batches import BatchSource, DecodedBatches, make_batch_source
 from dign.training.cost import work_curve
 from dign.training.interrupts import Interrupted, catch_signals
@@ -170,7 +172,7 @@ def resume(
         if config.compile:
             check_compiler(fabric.device)
         data = run.data()
-        team.check_divides(global_batch_size(config, data))
+        team.check_divides(global_batch_size(config, data), config.accumulate)
         _check_same_images(run, data)
     with team.enter_on_rank_zero(lock_run(path)), team.report_dead_peer(f"resume the run in {path}"):
         run = load_run(path)  # another process may have finished it before this one got the lock
@@ -234,6 +236,7 @@ class _Training:
         forward: Any = torch.compile(self.model, dynamic=False) if config.compile else self.model
         self.wrapped, self.optimizer = self.fabric.setup(forward, optimizer)
         self.statistics = RunningStatistics(self.model, self.team)
+        self.average = WeightAverage(self.model, config.ema) if config.ema else None
 
     def _initial_model(self, start: StartingWeights | None) -> nn.Module:
         """The model before the first step; a checkpoint, if there is one, replaces its weights later."""
@@ -269,7 +272,8 @@ class _Training:
             for note in (*self.run.info.get("notes", ()), *self._describe_move()):
                 logger.log_message(note)
             for step in range(first, self.total):
-                self._step(step)
+                with self._explain_out_of_memory():
+                    self._step(step)
                 done = step + 1
                 epoch = done // self.steps_per_epoch
                 logger.advance(done)
@@ -374,13 +378,35 @@ class _Training:
         seed_global_generators(seed, self.device)  # for random layers such as dropout
         method = self.method.at(step / self.total)
         generator = self.team.generator(self.config.seed, "method", step, self.device)
-        outcome = method(self.wrapped, x, y, generator=generator)
-        self.fabric.backward(outcome.loss)
+        losses = [
+            self._backward(method, part, generator, is_last=number == self.config.accumulate)
+            for number, part in enumerate(self._parts(x, y), 1)
+        ]
+        if self.config.clip:
+            # An error for a gradient that is not finite would wait for the device.
+            most = self.config.clip
+            self.fabric.clip_gradients(self.wrapped, self.optimizer, max_norm=most, error_if_nonfinite=False)
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.statistics.average()
-        means = self.team.mean({"": outcome.loss.detach(), **outcome.terms})
+        if self.average is not None:
+            self.average.update(step)
+        means = self.team.mean({name: torch.stack([each[name] for each in losses]).mean() for name in losses[0]})
         self.unlogged.append(Step(step, means.pop(""), means))
+
+    def _parts(self, x: Tensor, y: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """The parts of a batch that pass through the model one after the other."""
+        size = len(x) // self.config.accumulate
+        return zip(x.split(size), y.split(size), strict=True)
+
+    def _backward(
+        self, method: Method, part: tuple[Tensor, Tensor], generator: torch.Generator, *, is_last: bool
+    ) -> dict[str, Tensor]:
+        """Add up the gradients of a part of the batch; returns its loss and the terms of it."""
+        with self.fabric.no_backward_sync(self.wrapped, enabled=not is_last):  # processes exchange the sum
+            outcome = method(self.wrapped, *part, generator=generator)
+            self.fabric.backward(outcome.loss / self.config.accumulate if self.config.accumulate > 1 else outcome.loss)
+        return {"": outcome.loss.detach(), **outcome.terms}
 
     def _batch(self, step: int) -> tuple[Tensor, Tensor]:
         images, y = self.source.get(step)
@@ -453,9 +479,10 @@ class _Training:
     def _validate(self, logger: TrainingLogger, done: int, epoch: int) -> None:
         self._log_steps(logger, done, epoch)
         split, seed = self.data.validation, self.config.seed
-        scores = validate(self.wrapped, self.method, split, self.device, seed=seed, team=self.team)
+        with self._averaged():
+            scores = validate(self.wrapped, self.method, split, self.device, seed=seed, team=self.team)
         self._train_mode()
-        with self.team.all_or_none():
+        with self.team.all_or_none(), self._averaged():
             logger.log_validation(done, epoch, scores)
             self.last_validation = scores
             if self.team.is_rank_zero and self.config.keep == "best" and scores[self._criterion] > self._best_score():
@@ -482,22 +509,51 @@ class _Training:
         with self.team.all_or_none():
             self._check_finite()
             if self.team.is_rank_zero:
-                unlogged, seconds = stack(self.unlogged), self._seconds()
-                save_state(self.run.checkpoint, self.model, self.optimizer, unlogged, step=done, seconds=seconds)
+                unlogged, average = stack(self.unlogged), self.average.tensors if self.average else {}
+                facts = {"step": done, "seconds": self._seconds(), **self._scaler_state()}
+                save_state(self.run.checkpoint, self.model, self.optimizer, unlogged, average, **facts)
+
+    def _scaler_state(self) -> dict[str, Any]:
+        """How the gradients of float16 are scaled just now; nothing in other precisions."""
+        state = self.fabric.strategy.precision.state_dict()
+        return {"scale": json.dumps(state)} if state else {}
 
     def _restore(self) -> int:
         """Restore weights and optimizer from the last checkpoint, if there is one; returns the steps done."""
         if not self.run.checkpoint.exists():
             return 0
-        metadata, unlogged = load_state(self.run.checkpoint, self.model, self.optimizer)
+        metadata, unlogged, average = load_state(self.run.checkpoint, self.model, self.optimizer)
         try:
+            if self.average is not None:
+                self.average.restore(average)
+            if self._scaler_state():
+                self.fabric.strategy.precision.load_state_dict(json.loads(metadata["scale"]))
             self.unlogged = unstack({name: tensor.to(self.device, copy=True) for name, tensor in unlogged.items()})
             self.seconds_before, step = float(metadata["seconds"]), int(metadata["step"])
         except (KeyError, ValueError, IndexError, TypeError) as error:
-            raise UserError(f"{self.run.checkpoint} is not a checkpoint of a run: it has no valid step.") from error
+            raise UserError(f"{self.run.checkpoint} is not a checkpoint of this run: it is not complete.") from error
         if not 0 <= step <= self.total or not 0 <= self.seconds_before < math.inf:
             raise UserError(f"{self.run.checkpoint} is damaged: step {step} is not one of the run's {self.total}.")
         return step
+
+    def _averaged(self) -> AbstractContextManager[None]:
+        """The average of the weights in their place, if the run has one."""
+        return self.average.applied() if self.average is not None else nullcontext()
+
+    @contextmanager
+    def _explain_out_of_memory(self) -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            config, device = self.config, device_name(self.device)
+            state = f" The last checkpoint is {self.run.checkpoint}." if self.run.checkpoint.exists() else ""
+            raise UserError(
+                f"The memory of {device} is too small for a step of {self.batch_size} images: start a new run with "
+                f"`batch_size={max(1, self.batch_size // 2)}`, or keep the batch and let it pass in "
+                f"{2 * config.accumulate} parts with `accumulate={2 * config.accumulate}`.{state}"
+            ) from error
 
     def _seconds(self) -> float:
         """Time spent on this run so far, over all the times it was resumed."""
@@ -507,6 +563,8 @@ class _Training:
         best = self.run.path / "best.safetensors"
         if self.config.keep == "best" and best.exists():
             load_weights(best, self.model)
+        elif self.average is not None:
+            self.average.apply()
         waited = {"seconds_waited": round(self.source.waited, 2)} if self.config.scale else {}
         info = {**self.run.info, "finished": now(), "seconds": self._seconds(), **waited}
         write_json(self.run.path / "run.json", info)

@@ -31,12 +31,12 @@ def prepare(config: RunConfig, team: Team) -> tuple[DataSet, StartingWeights | N
     data = load_run_data(config)
     if config.keep == "best" and not len(data.validation):
         raise UserError("`keep=best` needs validation images, and there are none: set `validation`, or `keep=last`.")
-    team.check_divides(global_batch_size(config, data))
+    team.check_divides(global_batch_size(config, data), config.accumulate)
     with torch.device("meta"):
         model = build(config.model, classes=len(data.classes), image_size=data.image_size)
     if config.small_first:
         _check_small_images(model, config, data.image_size)
-    images = global_batch_size(config, data) // team.world_size
+    images = global_batch_size(config, data) // team.world_size // config.accumulate
     if first.together and first.cost.backward - first.cost.input_only > 1:
         images = max(images, 2)  # several views of an image share a pass, and batch norm needs two images
     _check_images(model, config, data, images)
