@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "dign"
 TESTS = ROOT / "tests"
-SPANNING = ("gpu", "project", "reliability")
+SPANNING = ("gpu", "hosts", "project", "reliability")
 """Folders of tests that span the project."""
 MIRRORED = sorted(path for path in TESTS.rglob("test_*.py") if path.relative_to(TESTS).parts[0] not in SPANNING)
 

@@ -110,7 +110,7 @@ class _MethodTest:
             terms |= part.terms(clean if part.sees_clean else None, [next(logits) for _ in made], y)
         loss = torch.stack(list(terms.values())).sum()
         gradients = torch.autograd.grad(loss, [weight for weight in model.parameters() if weight.requires_grad])
-        return float(loss), torch.cat([gradient.flatten() for gradient in gradients]).detach().cpu()
+        return float(loss.detach()), torch.cat([gradient.flatten() for gradient in gradients]).detach().cpu()
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+from datetime import timedelta
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +18,13 @@ from torch.nn.parallel import DistributedDataParallel
 from dign.core.errors import UserError
 from dign.parallel.devices import check_precision, pick_device, resolve_precision
 from dign.parallel.launching import local_rank, resolve_process_counts
-from dign.parallel.team import SINGLE_PROCESS, Team
+from dign.parallel.team import PATIENCE, SINGLE_PROCESS, Team
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 
-def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> Fabric:
+def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1, *, patience: float = PATIENCE) -> Fabric:
     """Create Fabric and launch its processes.
 
     Args:
@@ -31,6 +32,7 @@ def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> 
         precision: "32", "bf16", "16", or "auto": bfloat16 on a GPU that has it.
         devices: Processes on each node; torchrun's number, where torchrun started this process.
         nodes: Number of nodes.
+        patience: Seconds that processes wait for one that does not answer.
 
     Raises:
         UserError: There are too few devices, they lack the precision, or the processes cannot work together.
@@ -49,14 +51,14 @@ def make_fabric(name: str, precision: str, devices: int = 1, nodes: int = 1) -> 
             accelerator=device.type,
             devices=devices if several or device.index is None else [device.index],
             num_nodes=nodes,
-            strategy=DDPStrategy(**_without_buffers()) if several else "auto",
+            strategy=DDPStrategy(timeout=timedelta(seconds=patience), **_without_buffers()) if several else "auto",
             **_precision(precision, device),
         )
     except (ValueError, RuntimeError) as error:  # SLURM's variables may not suit Fabric
         reason = str(error).strip().splitlines()[0]
         raise UserError(f"The {devices * nodes} processes cannot work together: {reason}") from error
     if several:
-        reconnect_after_restart(device)
+        reconnect_after_restart(device, patience)
         fabric.launch()
     return fabric
 
@@ -77,7 +79,7 @@ def join_processes(device: str, devices: int, nodes: int) -> Team:
     return Team.from_fabric(make_fabric(device, "32", devices, nodes))
 
 
-def reconnect_after_restart(device: torch.device) -> None:
+def reconnect_after_restart(device: torch.device, patience: float = PATIENCE) -> None:
     """Connect processes that torchrun has restarted, before Fabric does.
 
     Torchrun keeps the store with the addresses of the processes, and with it those of dead ones (torch 2.13): each
@@ -94,6 +96,7 @@ def reconnect_after_restart(device: torch.device) -> None:
         rank=rank,
         world_size=world_size,
         device_id=device_id,
+        timeout=timedelta(seconds=patience),
     )
     atexit.register(distributed.destroy_process_group)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+PATIENCE = 1800.0
+"""Seconds that processes wait for one that does not answer."""
+
 
 @dataclass(frozen=True)
 class Team:
@@ -36,11 +40,12 @@ class Team:
     """The process group for what the processes agree on: always gloo, so that agreeing never waits for a GPU."""
 
     @classmethod
-    def from_fabric(cls, fabric: Fabric) -> Team:
-        """The team of the processes that Fabric has launched."""
+    def from_fabric(cls, fabric: Fabric, patience: float = PATIENCE) -> Team:
+        """The team of the processes that Fabric has launched, which wait `patience` seconds for each other."""
         if fabric.world_size == 1:
             return cls(device=fabric.device)
-        return cls(fabric.global_rank, fabric.world_size, fabric.device, distributed.new_group(backend="gloo"))
+        control = distributed.new_group(backend="gloo", timeout=timedelta(seconds=patience))
+        return cls(fabric.global_rank, fabric.world_size, fabric.device, control)
 
     @property
     def is_rank_zero(self) -> bool:
@@ -145,7 +150,9 @@ class Team:
         except RuntimeError as error:
             if self.world_size == 1 or not (isinstance(error, distributed.DistError) or "gloo" in str(error)):
                 raise
-            raise UserError(f"Another of the {self.world_size} processes has died: {what_to_do}.") from error
+            raise UserError(
+                f"Another of the {self.world_size} processes has died, or cannot be reached: {what_to_do}."
+            ) from error
 
 
 SINGLE_PROCESS = Team()

@@ -163,6 +163,9 @@ class RunConfig:
     data_memory: float = setting(
         0.33, "Machine", "share of the device's memory for the images; else they are copied batch by batch", least=0
     )
+    patience: float = setting(
+        1800.0, "Machine", "with several processes: seconds to wait for one that does not answer", least=1
+    )
     sync_batch_norm: bool = setting(False, "Machine", "with several processes: batch norm over the whole batch")
     compile: bool = setting(False, "Machine", "compile the model with torch.compile")
     channels_last: bool = setting(True, "Machine", "channels-last memory layout")

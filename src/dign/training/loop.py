@@ -110,8 +110,8 @@ def train(
         (True, 10)
     """
     config = config if isinstance(config, RunConfig) else RunConfig.from_mapping(config)
-    fabric = make_fabric(config.device, config.precision, config.devices, config.nodes)
-    team = Team.from_fabric(fabric)
+    fabric = make_fabric(config.device, config.precision, config.devices, config.nodes, patience=config.patience)
+    team = Team.from_fabric(fabric, config.patience)
     with team.all_or_none():  # every setting is checked before anything is written
         restarted = was_started_by(torchrun_job_id(), config, out)
         if team.is_rank_zero and not restarted:
@@ -166,8 +166,8 @@ def resume(
         _remove_leftovers(run)
         return run
     config = replace(run.config, devices=devices or run.config.devices, nodes=nodes or run.config.nodes)
-    fabric = make_fabric(config.device, config.precision, config.devices, config.nodes)
-    team = Team.from_fabric(fabric)
+    fabric = make_fabric(config.device, config.precision, config.devices, config.nodes, patience=config.patience)
+    team = Team.from_fabric(fabric, config.patience)
     with team.all_or_none():
         if config.compile:
             check_compiler(fabric.device)
