@@ -39,7 +39,7 @@ def test_a_plan_may_start_anywhere(pictures):
 
 def test_a_batch_holds_the_crops_of_its_pictures(pictures):
     crop = RandomCrop(16)
-    assert np.array_equal(read_all(pictures, 0)[1][1].numpy(), crop.read(pictures[3], 5, 0, 3))
+    assert np.array_equal(read_all(pictures, 0)[1][1].numpy(), crop.read(pictures.path(3), 5, 0, 3))
 
 
 def test_reading_leaves_the_global_generator_alone(pictures):
@@ -50,7 +50,7 @@ def test_reading_leaves_the_global_generator_alone(pictures):
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_picture_that_went_away_is_named(pictures, workers):
-    pictures[2].unlink()
+    pictures.path(2).unlink()
     with pytest.raises(UserError, match=r"The image .*2\.png cannot be read any more"):
         read_all(pictures, workers)
 

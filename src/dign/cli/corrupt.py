@@ -9,15 +9,15 @@ import click
 
 from dign.cli.options import jpeg_option, json_option, print_json, set_option
 from dign.corruptions import ALL_NAMES, FAMILIES, PROFILES
-from dign.data.names import FOLDER_PREFIX
 from dign.data.names import NAMES as DATA_NAMES
+from dign.data.names import PICTURE_PREFIXES
 
 if TYPE_CHECKING:
     from dign.data.dataset import DataSet
 
 
 def _complete_source(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
-    names = [name for name in (*DATA_NAMES, FOLDER_PREFIX) if name.startswith(incomplete)]
+    names = [name for name in (*DATA_NAMES, *PICTURE_PREFIXES) if name.startswith(incomplete)]
     return [
         *map(click.shell_completion.CompletionItem, names),
         click.shell_completion.CompletionItem(None, type="file"),

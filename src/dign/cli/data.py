@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dign.cli.options import json_option, print_json
-from dign.data.names import FOLDER_PREFIX, NAMES
+from dign.data.names import NAMES, PICTURE_PREFIXES
 
 if TYPE_CHECKING:
     from dign.core.progress import ProgressCallback
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def complete_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in (*NAMES, FOLDER_PREFIX) if name.startswith(incomplete)]
+    return [name for name in (*NAMES, *PICTURE_PREFIXES) if name.startswith(incomplete)]
 
 
 name_argument = click.argument("name", shell_complete=complete_names)
@@ -30,7 +30,7 @@ def command() -> None:
     """Fetch, show and verify data sets.
 
     \b
-    NAME is one of digits, cifar10, cifar100, tiny-imagenet, or folder:PATH for your own images.
+    NAME is one of digits, cifar10, cifar100, tiny-imagenet; or, for your own images, folder:PATH, wds:PATTERN, hf:PATH.
     They are stored in the folder $DIGN_DATA, or in the platform's cache directory.
 
     \b

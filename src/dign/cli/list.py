@@ -86,9 +86,9 @@ def data(as_json: bool) -> None:
     Example:
       dign list data
     """
-    from dign.data.names import FOLDER_DESCRIPTION, FOLDER_PREFIX, NAMES
+    from dign.data.names import NAMES, PICTURES
 
-    _show_rows(("data", "what it is"), {**NAMES, f"{FOLDER_PREFIX}PATH": FOLDER_DESCRIPTION}, as_json)
+    _show_rows(("data", "what it is"), {**NAMES, **PICTURES}, as_json)
 
 
 @command.command("corruptions")

@@ -15,8 +15,8 @@ from dign.cli.usage_errors import name_options
 from dign.core.catalog import METHODS, MODELS
 from dign.core.checks import check_tables, coerce
 from dign.core.errors import UserError, find_nearest_name, quote_path
-from dign.data.names import FOLDER_DESCRIPTION, FOLDER_PREFIX
 from dign.data.names import NAMES as DATA
+from dign.data.names import PICTURES
 from dign.parallel.launching import exit_code_for_rank, is_rank_zero
 from dign.runs.config import PRESETS, RunConfig, read_toml
 
@@ -43,7 +43,7 @@ Examples:
 def _complete_data(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     from click.shell_completion import CompletionItem
 
-    known = {**DATA, FOLDER_PREFIX: FOLDER_DESCRIPTION}
+    known = {**DATA, **{name.partition(":")[0] + ":": text for name, text in PICTURES.items()}}
     names = [CompletionItem(name, help=text) for name, text in known.items() if name.startswith(incomplete)]
     return names or [CompletionItem(incomplete, type="file")]
 
@@ -156,7 +156,7 @@ def _check_spelling(method_options: dict[str, str]) -> None:
 
 
 def _default_folder(config: RunConfig) -> Path:
-    words = (config.data.removeprefix("folder:"), config.model, config.method, str(config.seed))
+    words = (config.data.partition(":")[2] or config.data, config.model, config.method, str(config.seed))
     return Path("runs") / "-".join(re.sub(r"[^\w.+]+", "-", word).strip("-") for word in words)
 
 

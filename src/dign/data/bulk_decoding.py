@@ -5,17 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from dign.core.errors import UserError
-from dign.core.progress import ProgressCallback
+from dign.core.progress import ProgressCallback, ignore_progress
 from dign.data.cache import StoreWriter
-from dign.data.decoding import Result, decode, map_in_parallel, replace_unprintable
+from dign.data.decoding import Result, decode, map_in_parallel, read_upright_size, replace_unprintable
 from dign.data.framing import Framing
 
 MAX_LISTED = 20
 """Names in a message about images that cannot be read."""
+
+
+class Encoded(Protocol):
+    """An image still to be decoded, and the class it belongs to."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def label(self) -> int: ...
+
+    def read(self) -> bytes | Path:
+        """The contents of an image file, or its path."""
+        ...
+
+
+class EncodedImages(Protocol):
+    """Images still to be decoded, which may be gone through several times."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Encoded]: ...
 
 
 @dataclass(frozen=True)
@@ -25,6 +48,9 @@ class Picture:
     name: str
     file: bytes | Path
     label: int
+
+    def read(self) -> bytes | Path:
+        return self.file
 
 
 class UnreadableImages(UserError):
@@ -53,11 +79,11 @@ def _shorten(name: str, most: int = 60) -> str:
 
 
 def map_pictures(
-    work: Callable[[Picture], Result], pictures: Sequence[Picture], reasons: dict[str, str]
+    work: Callable[[Encoded], Result], pictures: EncodedImages, reasons: dict[str, str]
 ) -> Iterator[Result | None]:
     """Yield work(picture) for all of them, in parallel; None for one that cannot be read, and `reasons` gets why."""
 
-    def attempt(picture: Picture) -> Result | UserError:
+    def attempt(picture: Encoded) -> Result | UserError:
         try:
             return work(picture)
         except UserError as error:
@@ -71,32 +97,44 @@ def map_pictures(
             yield outcome
 
 
-def find_unreadable(pictures: Sequence[Picture]) -> dict[str, str]:
+def find_unreadable(pictures: EncodedImages, report: ProgressCallback = ignore_progress) -> dict[str, str]:
     """Decode all pictures; returns what is wrong with those that cannot be read, by name."""
     reasons: dict[str, str] = {}
-    for _ in map_pictures(lambda picture: decode(picture.file).shape, pictures, reasons):
-        pass
+    shapes = map_pictures(lambda picture: decode(picture.read()).shape, pictures, reasons)
+    for done, _ in enumerate(shapes, 1):
+        report("Checking images", done, len(pictures))
     return reasons
 
 
 def write_pictures(
     writer: StoreWriter,
-    splits: Mapping[str, Sequence[Picture]],
+    splits: Mapping[str, EncodedImages],
     image_size: tuple[int, int],
     framing: Framing | None,
     report: ProgressCallback,
 ) -> None:
     """Decode every picture of every split into the store, brought to `image_size` by `framing` where that is given.
 
+    The store's fact `enlarged` counts those that were smaller.
+
     Raises:
         UnreadableImages: After the last picture, if some cannot be read; the store is then not to be used.
     """
     total, done = sum(map(len, splits.values())), 0
     reasons: dict[str, str] = {}
+    small: list[Encoded] = []
 
-    def decode_all(pictures: Sequence[Picture]) -> Iterator[np.ndarray]:
+    def decode_one(picture: Encoded) -> np.ndarray:
+        file = picture.read()
+        if framing is None:
+            return decode(file)
+        if min(read_upright_size(file)) < min(image_size):
+            small.append(picture)
+        return decode(file, image_size, framing)
+
+    def decode_all(pictures: EncodedImages) -> Iterator[np.ndarray]:
         nonlocal done
-        images = map_pictures(lambda picture: _decode(picture, image_size, framing), pictures, reasons)
+        images = map_pictures(decode_one, pictures, reasons)
         for picture, pixels in zip(pictures, images, strict=True):
             if pixels is not None and pixels.shape[1:] != image_size:
                 reasons[picture.name] = f"it is {_size(pixels.shape[1:])}, not {_size(image_size)}"
@@ -109,10 +147,7 @@ def write_pictures(
         writer.write_split(name, decode_all(pictures), labels, image_size)
     if reasons:
         raise UnreadableImages(reasons)
-
-
-def _decode(picture: Picture, image_size: tuple[int, int], framing: Framing | None) -> np.ndarray:
-    return decode(picture.file, image_size, framing) if framing else decode(picture.file)
+    writer.facts["enlarged"] = len(small)
 
 
 def _size(shape: Sequence[int]) -> str:

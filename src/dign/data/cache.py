@@ -160,6 +160,8 @@ class StoreWriter:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.arrays: dict[str, dict[str, Any]] = {}
+        self.facts: dict[str, Any] = {}
+        """Further entries of `info.json`, known once the arrays are written."""
 
     def write(self, name: str, shape: tuple[int, ...], dtype: str, pieces: Iterable[np.ndarray]) -> None:
         """Write an array of `shape` whose rows come in `pieces`.
@@ -200,6 +202,7 @@ def create_store(path: Path, *, name: str, classes: Iterable[str], origin: str, 
             writer = StoreWriter(partial)
             yield writer
             info = {"format": FORMAT, "name": name, "origin": origin, "classes": list(classes), **facts}
+            info |= writer.facts
             write_json(partial / "info.json", {**info, "arrays": writer.arrays})
             shutil.rmtree(path, ignore_errors=True)
             os.replace(partial, path)

@@ -40,11 +40,10 @@ class _Crops(Dataset[Any]):
         epoch, numbers = batch
         crops = np.empty((len(numbers), 3, self.crop.size, self.crop.size), np.uint8)
         for place, number in enumerate(numbers):
-            file = self.pictures[number]
             try:
-                crops[place] = self.crop.read(file, self.seed, epoch, number)
+                crops[place] = self.crop.read(self.pictures.read(number), self.seed, epoch, number)
             except UserError as error:
-                name = replace_unprintable(file)
+                name = replace_unprintable(self.pictures.name(number))
                 return f"The image {name} cannot be read any more ({error}): put it back as it was, and resume the run."
         return torch.from_numpy(crops)
 

@@ -89,6 +89,7 @@ class DataSet:
         test: For the final measurement alone.
         location: Where the images are stored, for display.
         skipped: Image files of a folder that cannot be read and were left out, by their place in it.
+        enlarged: How many pictures of a folder were smaller than its images, as far as that is known.
 
     Raises:
         UserError: Images or labels have the wrong shape, type or range.
@@ -101,6 +102,7 @@ class DataSet:
     test: Split
     location: str = "memory"
     skipped: tuple[str, ...] = ()
+    enlarged: int = 0
 
     def __post_init__(self) -> None:
         for name in ("train", "validation", "test"):
@@ -122,6 +124,7 @@ class OfficialSplits:
     validation: Split | None = None
     location: str = "memory"
     skipped: tuple[str, ...] = ()
+    enlarged: int = 0
 
 
 @dataclass(frozen=True)

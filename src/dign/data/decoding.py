@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import islice
-from os import cpu_count
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,7 +17,13 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from dign.core.errors import UserError
 from dign.data.framing import MIDDLE, Framing
 
-FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM", "JPEG2000", "AVIF", "MPO")
+FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM", "JPEG2000", "AVIF", "MPO", "HEIF")
+HEIF_EXTENSIONS = frozenset((".heic", ".heif"))
+"""Photographs of some telephones, which the library pillow-heif decodes."""
+UNREADABLE_EXTENSIONS = HEIF_EXTENSIONS | frozenset(
+    f".{name}" for name in ["jxl", "psd", "svg", "dng", "cr2", "cr3", "nef", "arw", "orf", "rw2"]
+)
+"""Pictures that cannot be decoded without further libraries, or at all."""
 
 BOMB_PIXELS = 2**24
 MAX_PIXELS_PER_BYTE = 500
@@ -84,10 +90,40 @@ def read_upright_size(file: bytes | Path) -> tuple[int, int]:
 def _formats() -> tuple[str, ...]:
     """The formats that are tried: pictures only, none that would start another program (as EPS does)."""
     Image.init()
+    load_heif()
     return tuple(name for name in FORMATS if name in Image.OPEN)
 
 
+@cache
+def load_heif() -> bool:
+    """Register the decoder of HEIC files, if pillow-heif is installed; returns whether it is."""
+    try:
+        import pillow_heif
+    except ImportError:
+        return False
+    pillow_heif.register_heif_opener()
+    return True
+
+
+def is_decodable(name: str) -> bool:
+    """Whether an image file of this name is of a kind that can be decoded here.
+
+    >>> is_decodable("cat.jpg"), is_decodable("cat.cr2")
+    (True, False)
+    """
+    extension = os.path.splitext(name)[1].lower()
+    return extension not in UNREADABLE_EXTENSIONS or (extension in HEIF_EXTENSIONS and load_heif())
+
+
+def explain_undecodable(name: str) -> str:
+    """What to do about an image file that is not decodable."""
+    is_heif = os.path.splitext(name)[1].lower() in HEIF_EXTENSIONS
+    return "install the library pillow-heif, or convert it to JPEG" if is_heif else "convert it to JPEG"
+
+
 def _open(file: bytes | Path) -> Image.Image:
+    if isinstance(file, Path) and not is_decodable(file.name):
+        raise UserError(explain_undecodable(file.name))
     image = Image.open(io.BytesIO(file) if isinstance(file, bytes) else file, formats=_formats())
     size = len(file) if isinstance(file, bytes) else file.stat().st_size
     pixels = image.size[0] * image.size[1]
@@ -127,7 +163,7 @@ def map_in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> It
 
     Items are handed out in rounds, so that memory does not grow with their number.
     """
-    workers = cpu_count() or 1
+    workers = os.cpu_count() or 1
     remaining = iter(items)
     with ThreadPoolExecutor(workers) as pool:
         while batch := list(islice(remaining, 64 * workers)):
@@ -152,4 +188,6 @@ def to_channels_first(image: Image.Image) -> np.ndarray:
 def _reason(error: Exception) -> str:
     if isinstance(error, UnidentifiedImageError):
         return "it is not an image in a known format"
+    if isinstance(error, FileNotFoundError):
+        return "it does not exist"
     return replace_unprintable(str(error).rstrip(".")) or type(error).__name__

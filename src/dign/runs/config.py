@@ -16,7 +16,7 @@ from dign.core.catalog import METHODS
 from dign.core.checks import check_value, coerce
 from dign.core.errors import UserError, unknown_name
 from dign.core.files import check_depth, is_encodable, read_limited
-from dign.data.names import FOLDER_PREFIX
+from dign.data.names import PICTURE_PREFIXES
 from dign.runs.hub_config import HUB_PREFIX, hub_folder, is_hub_folder, read_hub_config
 
 
@@ -52,7 +52,9 @@ class RunConfig:
         6
     """
 
-    data: str = setting(MISSING, "What", "digits, cifar10, cifar100, tiny-imagenet, or folder:PATH")
+    data: str = setting(
+        MISSING, "What", "digits, cifar10, cifar100, tiny-imagenet, folder:PATH, wds:PATTERN, or hf:PATH"
+    )
     method: str = setting("dign", "What", "training method, or a sum of them such as dign+augmix")
     model: str = setting(
         "resnet18", "What", "architecture: see `dign list models`; timm:NAME, torchvision:NAME; hub:DIR"
@@ -84,6 +86,12 @@ class RunConfig:
         1.0, "Photographs", "evaluate on the middle: this share of the shorter side (1: the largest square)", least=0.1
     )
     interpolation: str = setting("bicubic", "Photographs", "how pictures are resized", choices=("bicubic", "bilinear"))
+    cache: str = setting(
+        "auto",
+        "Photographs",
+        "keep decoded images: auto, where they take at most a quarter of the free disk",
+        choices=("auto", "on", "off"),
+    )
     workers: int = setting(-1, "Photographs", "processes that decode pictures (-1: as the cores allow)", least=-1)
 
     epochs: int = setting(150, "Optimization", "passes over the training images (0: as their number asks for)", least=0)
@@ -190,7 +198,7 @@ class RunConfig:
             raise UserError("crop_fraction and scale must be at most 1, ratio at most 100.")
         if self.scale and not self.size:
             raise UserError("scale needs a size that the crops are resized to: set size, for example 160.")
-        if self.scale and not self.data.startswith(FOLDER_PREFIX):
+        if self.scale and not self.data.startswith(PICTURE_PREFIXES):
             raise UserError(
                 f"scale cuts random crops out of photographs in files, and {self.data} has none: set scale to 0, and "
                 "crop to the pixels of padding that crops are cut out of."
@@ -332,8 +340,8 @@ def _choose_preset(values: Mapping[str, Any]) -> str:
     data, size = values.get("data"), values.get("size", 0)
     if data == "digits":
         return "digits"
-    is_folder = isinstance(data, str) and data.startswith(FOLDER_PREFIX)
-    return "photos" if is_folder and isinstance(size, int) and size >= PHOTOGRAPH_SIZE else "paper"
+    has_pictures = isinstance(data, str) and data.startswith(PICTURE_PREFIXES)
+    return "photos" if has_pictures and isinstance(size, int) and size >= PHOTOGRAPH_SIZE else "paper"
 
 
 def split_methods(names: str) -> list[str]:

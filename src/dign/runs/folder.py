@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import sys
 from collections.abc import Iterator, Mapping
@@ -21,7 +22,7 @@ from dign.core.locks import lock_folder
 from dign.core.provenance import git_commit, now, versions
 from dign.data.dataset import DataSet, Split
 from dign.data.framing import Framing
-from dign.data.names import FOLDER_PREFIX
+from dign.data.names import PICTURE_PREFIXES, SHARDS_PREFIX, split_prefix
 from dign.data.sources.folder import has_own_test_split
 from dign.methods.base import Method
 from dign.methods.factory import make_method, settings_of
@@ -112,8 +113,8 @@ class Run:
         A folder of images is looked up where it was then, and if it is gone, by its name in the configuration.
         """
         config, folder = self.config, self.info.get("folder")
-        if folder and Path(folder).is_dir():
-            config = replace(config, data=f"{FOLDER_PREFIX}{folder}")
+        if folder and (Path(folder).is_dir() or config.data.startswith(SHARDS_PREFIX)):
+            config = replace(config, data=f"{split_prefix(config.data)[0]}{folder}")
         data = load_run_data(config)
         self._check_unchanged(data, config.data)
         return data
@@ -269,7 +270,7 @@ def create_run(
         **facts,
     }
     write_json(path / "run.json", info)
-    if config.data.startswith(FOLDER_PREFIX):
+    if config.data.startswith(PICTURE_PREFIXES):
         write_seen(path, data)
     write_text(path / "config.toml", config.to_toml())
     return Run(path, config, info)
@@ -277,10 +278,11 @@ def create_run(
 
 def _describe_folder(name: str, data: DataSet) -> dict[str, str]:
     """Where a folder of images is stored, for a run that is used from another directory, and a hash of its images."""
-    if not name.startswith(FOLDER_PREFIX):
+    prefix, place = split_prefix(name)
+    if not prefix:
         return {}
-    place = Path(name.removeprefix(FOLDER_PREFIX)).expanduser().resolve()
-    return {"folder": str(place), "training_sha256": hash_split(data.train)}
+    absolute = os.path.realpath(os.path.expanduser(place))
+    return {"folder": absolute, "training_sha256": hash_split(data.train)}
 
 
 def hash_split(split: Split) -> str:
@@ -303,7 +305,7 @@ def make_run_method(config: RunConfig) -> Method:
     """Make the method of a configuration; on a folder of images, noise levels that are not set follow the size."""
     settings = config.settings
     check_tables(settings)
-    if config.data.startswith(FOLDER_PREFIX) and find_unset_noise_levels(config):
+    if config.data.startswith(PICTURE_PREFIXES) and find_unset_noise_levels(config):
         with suppress(UserError):  # unreadable images are reported when they are loaded to train on
             settings = fill_noise_levels(config, config.size or min(load_run_data(config).image_size))
     return make_method(config.method, settings, data=config.data, label_smoothing=config.label_smoothing)
@@ -320,6 +322,7 @@ def load_run_data(config: RunConfig) -> DataSet:
         validation_seed=config.validation_seed,
         skip_unreadable=config.skip_unreadable,
         framing=make_framing(config),
+        cache=config.cache,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from dign.core.errors import UserError, join_names
 from dign.data.bulk_decoding import UnreadableImages
 from dign.data.dataset import DataSet
-from dign.data.names import FOLDER_PREFIX
+from dign.data.names import PICTURE_PREFIXES
 from dign.data.sources.folder import has_own_test_split
 from dign.runs.folder import Run, load_run_data
 from dign.runs.seen_images import SeenImages, digest_seen, read_seen, separate_seen
@@ -40,10 +40,10 @@ def load_data_for(run: Run, name: str | None = None, *, skip_unreadable: bool = 
             known which.
     """
     config = replace(run.config, skip_unreadable=run.config.skip_unreadable or skip_unreadable)
-    if name is None or (name == config.data and not name.startswith(FOLDER_PREFIX)):
+    if name is None or (name == config.data and not name.startswith(PICTURE_PREFIXES)):
         return RunData(_load_own(replace(run, config=config)))
     height, width = run.image_size
-    is_folder = name.startswith(FOLDER_PREFIX)
+    is_folder = name.startswith(PICTURE_PREFIXES)
     config = replace(config, data=name, size=height if is_folder and height == width else config.size)
     if is_folder and "training_sha256" in run.info:
         with suppress(UserError):  # what is wrong with it is said below
@@ -65,7 +65,7 @@ def _load_own(run: Run) -> DataSet:
     except UnreadableImages:
         raise
     except UserError as error:
-        if not run.config.data.startswith(FOLDER_PREFIX):
+        if not run.config.data.startswith(PICTURE_PREFIXES):
             raise
         hint = "If its images were moved, or others added to them, name their folder: `data=folder:PATH`."
         raise UserError(f"{error} {hint}") from error

@@ -103,4 +103,8 @@ def separate_seen(data: DataSet, seen: SeenImages, *, is_cut: bool) -> tuple[Dat
             places["test"].append(index)
     splits = {name: pool.select(torch.tensor(sorted(found), dtype=torch.long)) for name, found in places.items()}
     left_out = candidates - len(places["test"])
-    return DataSet(data.name, data.classes, **splits, location=data.location, skipped=data.skipped), left_out
+    train, validation, test = (splits[name] for name in ("train", "validation", "test"))
+    sorted_data = DataSet(
+        data.name, data.classes, train, validation, test, location=data.location, skipped=data.skipped
+    )
+    return sorted_data, left_out

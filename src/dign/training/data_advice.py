@@ -29,6 +29,22 @@ def give_advice(data: DataSet, steps: int, *, from_scratch: bool = True) -> list
             f"Few images: '{rare}' has {fewest} to train on. Below about {FEW_IMAGES} in a class results differ much "
             f"from seed to seed: {start}compare several values of `seed`."
         )
+    if data.enlarged:
+        some = "1 picture is" if data.enlarged == 1 else f"{data.enlarged} pictures are"
+        notes.append(
+            f"Small pictures: {some} smaller than the images of {data.image_size[0]} pixels, and enlarged, so less "
+            "sharp than the others. A smaller `size` needs no enlarging."
+        )
+    unmeasured = [
+        name
+        for name, count in zip(data.classes, data.test.labels.bincount(minlength=len(data.classes)), strict=True)
+        if not count
+    ]
+    if unmeasured:
+        notes.append(
+            f"No test images: of {join_names(unmeasured, most=5)} there is none, so that the results say nothing about "
+            f"{'it' if len(unmeasured) == 1 else 'them'}."
+        )
     if most > MUCH_MORE * max(fewest, 1):
         notes.append(
             f"Unbalanced classes: '{frequent}' has {most} training images, '{rare}' {fewest}. Accuracy counts images, "

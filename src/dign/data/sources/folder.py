@@ -1,134 +1,50 @@
-"""Images of the user: one folder per class, decoded once into the cache."""
+"""Images of the user: one folder per class."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-import torch
+import numpy as np
 
-from dign.core.errors import UserError, quote_path
-from dign.core.locks import wait_for_lock
-from dign.core.progress import ProgressCallback
-from dign.data.bulk_decoding import Picture, UnreadableImages, find_unreadable, map_pictures, write_pictures
-from dign.data.cache import Store, create_store, explain_disk_errors, open_built_store, open_store
-from dign.data.cached_source import remove_other_stores
-from dign.data.dataset import Check, OfficialSplits
-from dign.data.decoding import find_common_size, read_upright_size, replace_unprintable
-from dign.data.framing import MIDDLE, Framing
-from dign.data.names import FOLDER_PREFIX
+from dign.core.errors import UserError, join_names, quote_path
+from dign.core.progress import ProgressCallback, ignore_progress
+from dign.data.cache import open_store
+from dign.data.dataset import Check
+from dign.data.decoding import UNREADABLE_EXTENSIONS, explain_undecodable, is_decodable, replace_unprintable
+from dign.data.layout import LabeledPictures, Layout, cut_test
+from dign.data.names import FOLDER_PREFIX, split_prefix
+from dign.data.picture_source import PictureSource, make_prefix
 from dign.data.pictures import Pictures
-from dign.data.splits import split_stratified
 
-EXTENSIONS = tuple(
+EXTENSIONS = frozenset(
     f".{name}"
     for names in ("jpg jpeg jpe jfif mpo", "png bmp gif webp avif", "tif tiff jp2", "ppm pgm pbm pnm")
     for name in names.split()
 )
-FOREIGN = (".heic", ".heif", ".jxl", ".psd", ".svg", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".rw2")
-"""Pictures that cannot be decoded. Skipping them would silently leave out half of the photographs of some phones."""
-TEST_FRACTION = 0.2
-SKIP = "skip_unreadable"
+LISTED = EXTENSIONS | UNREADABLE_EXTENSIONS
+"""Pictures, also those that cannot be decoded: skipping them would silently leave out half of the photographs of some
+phones."""
 DECODING = 2
 """Version of the decoding: raise it when decoding changes, so that older caches are not used."""
+REPORT_EVERY = 5_000
 
 
 @dataclass(frozen=True)
-class Layout:
-    """The contents of a folder: class names, and the image files of every split in order."""
-
-    classes: tuple[str, ...]
-    splits: dict[str, list[Picture]]
-
-
-@dataclass(frozen=True)
-class Folder:
+class Folder(PictureSource):
     """Images in `path`: train/ with test/ or val/ (with both, val/ is the validation split), each with one folder per
     class; or folders of classes alone, of which a fixed fifth of every class is the test split.
-
-    With `skip_unreadable`, images that cannot be read are treated as though they were not there. `framing` says how
-    pictures are brought to one size.
     """
 
-    path: str
-    skip_unreadable: bool = False
-    framing: Framing = MIDDLE
+    @property
+    def name(self) -> str:
+        return f"{FOLDER_PREFIX}{self.locate()}"
 
-    def read(self, root: Path, size: int | None, report: ProgressCallback) -> OfficialSplits:
-        folder = self._folder()
-        layout = scan_folder(folder)
-        prefix = f"{self._prefix(folder)}-{f'{self.framing.key}{size}px' if size else 'native'}"
-        target = root / f"{prefix}-{fingerprint(folder, layout)}"
-        store = open_store(target)
-        if store is None:
-            with explain_disk_errors(root), wait_for_lock(root / prefix, report):
-                if open_store(target) is None:
-                    self._build(folder, layout, size, target, report)
-                    remove_other_stores(target, f"{prefix}-")
-            store = open_built_store(target)
-        skipped = _read_skipped(store)
-        if skipped and not self.skip_unreadable:
-            raise _make_unreadable(folder, skipped)
-        if skipped:
-            layout = scan_folder(folder, without=_find_paths(folder, layout, skipped))
-        return replace(_attach_pictures(store.read_splits(), layout), skipped=tuple(skipped))
-
-    def _build(self, folder: Path, layout: Layout, size: int | None, target: Path, report: ProgressCallback) -> None:
-        try:
-            self._write(folder, layout, size, target, report, {})
-        except UnreadableImages as error:
-            skipped = {os.path.relpath(name, folder): reason for name, reason in error.reasons.items()}
-            skipped |= {name: "convert it to JPEG" for name in skipped if _is_foreign(name)}
-            if not self.skip_unreadable:
-                raise _make_unreadable(folder, skipped) from error
-            # the split is cut again, as it will be once these files are removed
-            self._write(folder, scan_folder(folder, without=error.reasons), size, target, report, skipped)
-
-    def _write(
-        self,
-        folder: Path,
-        layout: Layout,
-        size: int | None,
-        target: Path,
-        report: ProgressCallback,
-        skipped: Mapping[str, str],
-    ) -> None:
-        image_size = (size, size) if size else _find_one_size(folder, layout, report)
-        shown = {replace_unprintable(name): reason for name, reason in skipped.items()}
-        classes, origin = map(replace_unprintable, layout.classes), replace_unprintable(folder)
-        with create_store(target, name=f"folder:{folder}", classes=classes, origin=origin, skipped=shown) as writer:
-            write_pictures(writer, layout.splits, image_size, self.framing if size else None, report)
-
-    def fetch(self, root: Path, report: ProgressCallback, origin: Path | None = None) -> str:
-        if origin is not None:
-            raise UserError("A folder of images is used where it is: it cannot be fetched from elsewhere.")
-        folder = self._folder()
-        scan_folder(folder)
-        for path in root.glob(f"{self._prefix(folder)}-*"):
-            if not _is_intact(path, report):
-                shutil.rmtree(path)
-        return f"{folder} need not be fetched: its images are decoded into {root} on first use."
-
-    def verify(self, root: Path, report: ProgressCallback) -> list[Check]:
-        """The checksums of everything that was decoded from this folder."""
-        folder = self._folder()
-        current = fingerprint(folder, scan_folder(folder))
-        checks = []
-        for path in sorted(root.glob(f"{self._prefix(folder)}-*-{current}")):
-            store = open_store(path)
-            for check in store.verify(report) if store else ():
-                checks.append(Check(f"{check.what} ({path.name})", check.good, check.against))
-        if not checks:
-            name = quote_path(f"folder:{self.path}")
-            raise UserError(f"The current contents of {folder} have not been decoded yet: run `dign data show {name}`.")
-        return checks
-
-    def _folder(self) -> Path:
+    def locate(self) -> Path:
         folder = Path(self.path).expanduser()
         if not self.path or not folder.is_dir():
             raise UserError(
@@ -136,10 +52,35 @@ class Folder:
             )
         return folder.resolve()
 
-    def _prefix(self, folder: Path) -> str:
-        """A name for the cache: readable, and one for each place on disk."""
-        readable = re.sub(r"[^A-Za-z0-9]+", "-", folder.name).strip("-")[:40]
-        return f"folder-{readable}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]}"
+    def scan(self, place: Path, report: ProgressCallback, without: Collection[str] = ()) -> Layout:
+        return scan_folder(place, report, without)
+
+    def prefix(self, place: Path) -> str:
+        return make_prefix("folder", place)
+
+    def fetch(self, root: Path, report: ProgressCallback, origin: Path | None = None) -> str:
+        if origin is not None:
+            raise UserError("A folder of images is used where it is: it cannot be fetched from elsewhere.")
+        folder = self.locate()
+        scan_folder(folder, report)
+        for path in root.glob(f"{self.prefix(folder)}-*"):
+            if not _is_intact(path, report):
+                shutil.rmtree(path)
+        return f"{folder} need not be fetched: its images are decoded into {root} on first use."
+
+    def verify(self, root: Path, report: ProgressCallback) -> list[Check]:
+        """The checksums of everything that was decoded from this folder."""
+        folder = self.locate()
+        current = scan_folder(folder, report).fingerprint
+        checks = []
+        for path in sorted(root.glob(f"{self.prefix(folder)}-*-{current}")):
+            store = open_store(path)
+            for check in store.verify(report) if store else ():
+                checks.append(Check(f"{check.what} ({path.name})", check.good, check.against))
+        if not checks:
+            name = quote_path(f"folder:{self.path}")
+            raise UserError(f"The current contents of {folder} have not been decoded yet: run `dign data show {name}`.")
+        return checks
 
 
 def _is_intact(path: Path, report: ProgressCallback) -> bool:
@@ -150,11 +91,15 @@ def _is_intact(path: Path, report: ProgressCallback) -> bool:
         return False
 
 
-def scan_folder(folder: Path, without: Collection[str] = ()) -> Layout:
-    """Find the splits, the classes and the image files (those but `without`), without opening any of them."""
+def scan_folder(folder: Path, report: ProgressCallback = ignore_progress, without: Collection[str] = ()) -> Layout:
+    """Find the splits, the classes and the image files (those but `without`), without opening any of them.
+
+    The fingerprint changes when any file's name, size or time of change does.
+    """
+    walk = _Walk(folder, report, frozenset(without))
     if not _has_splits(folder):
         classes = _classes(folder)
-        return Layout(classes, _cut_test(_pictures(folder, classes, without)))
+        return cut_test(Layout(classes, {"train": walk.list_split("train", folder, classes)}, walk.fingerprint))
     places = {"train": folder / "train"}
     given = [name for name in ("test", "val") if (folder / name).is_dir()]
     if not given:
@@ -165,24 +110,84 @@ def scan_folder(folder: Path, without: Collection[str] = ()) -> Layout:
         places["validation"] = folder / "val"
     places["test"] = folder / given[0]
     classes = _classes(places["train"])
-    return Layout(classes, {name: _pictures(place, classes, without) for name, place in places.items()})
+    splits = {name: walk.list_split(name, place, classes) for name, place in places.items()}
+    return Layout(classes, splits, walk.fingerprint)
 
 
-def fingerprint(folder: Path, layout: Layout) -> str:
-    """Changes when any file's name, size or time of change does."""
-    sha = hashlib.sha256(f"{DECODING}".encode())
-    for split, pictures in layout.splits.items():
-        for picture in pictures:
-            size, changed = _stat(picture.name)
-            place = os.fsencode(os.path.relpath(picture.name, folder))
-            sha.update(b"%s\0%s\0%d\0%d\0" % (split.encode(), place, size, changed))
-    return sha.hexdigest()[:16]
+class _Walk:
+    """Lists the files of class folders, and hashes what it sees of them."""
+
+    def __init__(self, folder: Path, report: ProgressCallback, without: frozenset[str]) -> None:
+        self.skip = len(os.fsencode(folder)) + 1
+        self.report, self.without = report, without
+        self.sha, self.found = hashlib.sha256(f"{DECODING}".encode()), 0
+
+    @property
+    def fingerprint(self) -> str:
+        return self.sha.hexdigest()[:16]
+
+    def list_split(self, split: str, place: Path, classes: Sequence[str]) -> LabeledPictures:
+        strange = sorted({entry.name for entry in os.scandir(place) if _is_class(entry)} - set(classes))
+        if strange:
+            names = join_names([replace_unprintable(name) for name in strange])
+            kind = "is a class" if len(strange) == 1 else "are classes"
+            raise UserError(
+                f"{names} in {place} {kind} that the training images do not have: add training images, or remove "
+                f"{'it' if len(strange) == 1 else 'them'}."
+            )
+        paths: list[str] = []
+        counts = np.zeros(len(classes), np.int64)
+        for label, name in enumerate(classes):
+            if not (place / name).is_dir():
+                continue  # a test split need not hold every class
+            before = len(paths)
+            paths += self._list_class(split.encode(), place / name)
+            counts[label] = len(paths) - before
+            if len(paths) == before:
+                what = "no images that can be read" if self.without else "no images"
+                raise UserError(
+                    f"The class folder {place / replace_unprintable(name)} contains {what}: fill it or remove it."
+                )
+        if not paths:
+            raise UserError(f"{place} contains no images.")
+        return LabeledPictures(Pictures.from_paths(paths), np.repeat(np.arange(len(classes)), counts))
+
+    def _list_class(self, split: bytes, place: Path) -> Iterator[str]:
+        for entry in walk_images(str(place)):
+            if entry.path in self.without:
+                continue
+            size, changed = _stat(entry)
+            name = os.fsencode(entry.path)[self.skip :]
+            self.sha.update(b"%s\0%s\0%d\0%d\0" % (split, name, size, changed))
+            self.found += 1
+            if self.found % REPORT_EVERY == 0:
+                self.report("Indexing images", self.found, None)
+            yield entry.path
 
 
-def _stat(name: str) -> tuple[int, int]:
+def walk_images(place: str) -> Iterator[os.DirEntry[str]]:
+    """Yield the pictures in a folder and below it in the order of their names, also those that cannot be decoded."""
+    folders = []
+    with os.scandir(place) as entries:
+        for entry in sorted(entries, key=_get_name):
+            if entry.name.startswith("."):
+                continue
+            if os.path.splitext(entry.name)[1].lower() in LISTED and not entry.is_dir():
+                yield entry
+            elif entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
+    for folder in folders:
+        yield from walk_images(folder)
+
+
+def _get_name(entry: os.DirEntry[str]) -> str:
+    return entry.name
+
+
+def _stat(entry: os.DirEntry[str]) -> tuple[int, int]:
     """Size and time of change; zeros for a file that is not there (a broken link), which decoding will report."""
     try:
-        state = os.stat(name)
+        state = entry.stat()
     except OSError:
         return 0, 0
     return state.st_size, state.st_mtime_ns
@@ -197,7 +202,10 @@ def _classes(place: Path) -> tuple[str, ...]:
 
 def has_own_test_split(name: str) -> bool:
     """Whether the test images of a data set are separate, so that none of them is ever a training image."""
-    return not name.startswith(FOLDER_PREFIX) or _has_splits(Path(name.removeprefix(FOLDER_PREFIX)).expanduser())
+    prefix, place = split_prefix(name)
+    if prefix == FOLDER_PREFIX:
+        return _has_splits(Path(place).expanduser())
+    return not prefix  # of shards and tables it is not known without reading them
 
 
 def _has_splits(folder: Path) -> bool:
@@ -209,97 +217,10 @@ def _is_class(entry: os.DirEntry[str]) -> bool:
     return entry.is_dir() and not entry.name.startswith(".")
 
 
-def _pictures(place: Path, classes: Sequence[str], without: Collection[str]) -> list[Picture]:
-    strange = sorted({entry.name for entry in os.scandir(place) if _is_class(entry)} - set(classes))
-    if strange:
-        raise UserError(f"{place / replace_unprintable(strange[0])} is a class that the training images do not have.")
-    found = []
-    for label, name in enumerate(classes):
-        if not (place / name).is_dir():
-            continue  # a test split need not hold every class
-        files = [path for path in _walk(place / name) if str(path) not in without]
-        members = [Picture(str(path), path, label) for path in files]
-        if not members:
-            what = "no images that can be read" if without else "no images"
-            raise UserError(
-                f"The class folder {place / replace_unprintable(name)} contains {what}: fill it or remove it."
-            )
-        found += members
-    if not found:
-        raise UserError(f"{place} contains no images.")
-    return found
-
-
 def find_pictures(place: Path) -> Iterator[Path]:
     """Yield the image files in a folder and below it, without hidden ones, in the order of their names."""
-    for path in _walk(place):
-        if _is_foreign(path):
-            what, extension = replace_unprintable(path), path.suffix.lower()
-            raise UserError(f"{what} cannot be decoded: convert {extension} files to JPEG, or move them elsewhere.")
-        yield path
-
-
-def _walk(place: Path) -> Iterator[Path]:
-    """Yield the pictures in a folder and below it, also those in formats that cannot be decoded."""
-    for parent, folders, files in os.walk(place):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(files):
-            extension = os.path.splitext(name)[1].lower()
-            if extension in (*EXTENSIONS, *FOREIGN) and not name.startswith("."):
-                yield Path(parent, name)
-
-
-def _is_foreign(path: Path | str) -> bool:
-    return os.path.splitext(path)[1].lower() in FOREIGN
-
-
-def _cut_test(pictures: list[Picture]) -> dict[str, list[Picture]]:
-    labels = torch.tensor([picture.label for picture in pictures])
-    kept, cut = split_stratified(labels, TEST_FRACTION, seed=0, purpose="test split")
-    return {"train": [pictures[index] for index in kept], "test": [pictures[index] for index in cut]}
-
-
-def _make_unreadable(folder: Path, skipped: Mapping[str, str]) -> UnreadableImages:
-    whole = {str(folder / name): reason for name, reason in skipped.items()}
-    return UnreadableImages(whole, advice=f", or set `{SKIP}` to leave {'it' if len(whole) == 1 else 'them'} out")
-
-
-def _read_skipped(store: Store) -> dict[str, str]:
-    """What is wrong with the images that a store was built without, by their place in the folder."""
-    skipped = store.info.get("skipped", {})
-    if not isinstance(skipped, dict) or not all(isinstance(reason, str) for reason in skipped.values()):
-        raise store.make_damage_error(store.path / "info.json")
-    return skipped
-
-
-def _find_paths(folder: Path, layout: Layout, shown: Collection[str]) -> set[str]:
-    """The paths of files that are listed as they are displayed."""
-    pictures = (picture for split in layout.splits.values() for picture in split)
-    return {each.name for each in pictures if replace_unprintable(os.path.relpath(each.name, folder)) in shown}
-
-
-def _attach_pictures(official: OfficialSplits, layout: Layout) -> OfficialSplits:
-    """The splits with the files that their images were made from."""
-    found = {name: Pictures.from_paths(picture.name for picture in split) for name, split in layout.splits.items()}
-    splits = {name: replace(getattr(official, name), pictures=pictures) for name, pictures in found.items()}
-    return replace(official, **splits)
-
-
-def _find_one_size(folder: Path, layout: Layout, report: ProgressCallback) -> tuple[int, int]:
-    """Find the size that all images have, from their headers."""
-    pictures = [picture for split in layout.splits.values() for picture in split]
-    sizes: list[tuple[int, int]] = []
-    reasons: dict[str, str] = {}
-    for done, size in enumerate(map_pictures(lambda picture: read_upright_size(picture.file), pictures, reasons), 1):
-        sizes += [size] if size else []
-        report("Looking at image sizes", done, len(pictures))
-    if reasons:  # there may be more whose header is sound
-        raise UnreadableImages(find_unreadable(pictures))
-    common = find_common_size(sizes)
-    if common is None:
-        low, high = min(sizes), max(sizes)
-        raise UserError(
-            f"The images in {folder} have different sizes (from {low[0]}x{low[1]} to {high[0]}x{high[1]}, "
-            "height x width): choose a size, for example 64."
-        )
-    return common
+    for entry in walk_images(str(place)):
+        if not is_decodable(entry.name):
+            advice = explain_undecodable(entry.name)
+            raise UserError(f"{replace_unprintable(entry.path)} cannot be decoded: {advice}, or move it elsewhere.")
+        yield Path(entry.path)
