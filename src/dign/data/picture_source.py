@@ -108,7 +108,7 @@ class PictureSource:
             layout = self.scan(place, report, skipped)
         splits = {
             name: Split(
-                DecodedImages(found.pictures, (size, size), self.framing),  # type: ignore[arg-type]
+                DecodedImages(found.pictures, (size, size), self.framing),
                 torch.from_numpy(found.labels),
                 found.pictures,
             )
@@ -180,7 +180,7 @@ def _find_names(place: Path, layout: Layout, shown: Collection[str]) -> set[str]
 
 
 def _make_unreadable(place: Path, skipped: Mapping[str, str]) -> UnreadableImages:
-    whole = {str(place / name): reason for name, reason in skipped.items()}
+    whole = {os.path.normpath(place / name): reason for name, reason in skipped.items()}
     return UnreadableImages(whole, advice=f", or set `{SKIP}` to leave {'it' if len(whole) == 1 else 'them'} out")
 
 

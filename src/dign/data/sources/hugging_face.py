@@ -1,4 +1,4 @@
-"""Data sets of Hugging Face on disk: Arrow files are read where they are, the pictures of Parquet files are copied once."""
+"""Data sets of Hugging Face on disk: Arrow files are read where they are, the pictures of Parquet files copied once."""
 
 from __future__ import annotations
 
@@ -191,10 +191,11 @@ def _copy_parquet(file: Path, report: ProgressCallback) -> _Table:
     target = cache_root() / f"hf-pictures-{key}.bin"
     with pyarrow.parquet.ParquetFile(file) as table:
         image, label, classes = _find_columns(table.schema_arrow, file)
-        labels, sizes, copied = [], [], target.is_file()
+        labels: list[int] = []
+        sizes: list[int] = []
         with explain_disk_errors(target.parent):
             pieces = _read_pieces(table, image, label, labels, sizes, file, report)
-            if copied:
+            if target.is_file():
                 for _ in pieces:
                     pass
             else:
