@@ -246,7 +246,7 @@ class RunConfig:
             raise UserError("data is missing: name a data set (cifar10, digits, ...) or folder:PATH.")
         values = _fill_in_model(values)
         defaults = dict(PRESETS[preset])
-        if values.get("init") and preset != "photos":  # whose rate is small already
+        if values.get("init"):
             defaults["lr"] = round(defaults.get("lr", cls.lr) * FINE_TUNING_RATE, 12)
             defaults |= FINE_TUNING.get(preset, {})
             defaults |= _framing_of_weights({**defaults, **values}, values)
