@@ -99,6 +99,7 @@ def transforms() -> Iterator[tuple[str, Check]]:
 
 def corruptions() -> Iterator[tuple[str, Check]]:
     from dign.corruptions import ALL_NAMES, corrupt
+    from dign.corruptions.sequences import FRAMES, make_frames
 
     def corrupted(name: str) -> None:
         batch = (images() * 255).to(torch.uint8)
@@ -108,6 +109,15 @@ def corruptions() -> Iterator[tuple[str, Check]]:
 
     for name in ALL_NAMES:
         yield f"corrupt/{name}", lambda name=name: corrupted(name)
+
+    def framed(name: str) -> None:
+        batch = (images() * 255).to(torch.uint8)
+        with waiting_allowed():
+            list(make_frames(batch, name))
+        assert all(frame.device == DEVICE for frame in make_frames(batch, name))
+
+    for name in FRAMES:
+        yield f"corrupt/frames/{name}", lambda name=name: framed(name)
 
 
 def metrics() -> Iterator[tuple[str, Check]]:

@@ -6,6 +6,7 @@ pytestmark = pytest.mark.slow
 
 WAITS = {
     "corrupt/spatter": "equal",
+    "corrupt/frames/spatter": "equal",
     "evaluate": "copies (8, 10) to the host",
 }
 """What waits for the host, and the operation that does: the distances to spatter's edges; evaluation counts the

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dign.cli import attack
+from dign.cli import attack, sequences
 from dign.cli.opening import OF_MODEL, open_model, show_progress
 from dign.cli.options import jpeg_option, set_option
 from dign.corruptions.settings import PROFILES
@@ -45,6 +45,7 @@ def _choice(setting: str) -> click.Choice:
     show_default=True,
     help="images to measure on",
 )
+@sequences.option
 @click.option("--temperature", is_flag=True, help="also fit a temperature on the validation split and show its effect")
 @click.option("--images", type=click.IntRange(min=1), help="measure this many images, spread evenly over the split")
 @click.option("--seed", type=int, default=0, show_default=True, help="seed of the corruptions")
@@ -99,6 +100,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
       dign evaluate runs/a --only fog --only blur --severity 3 --temperature
       dign evaluate runs/a --benchmark CIFAR-10-C
       dign evaluate runs/a --set c-bar
+      dign evaluate runs/a --sequences --images 1000
       dign evaluate runs/photos --data folder:new-photos
       dign evaluate runs/a --devices 4
       dign evaluate runs/a --attack apgd --eps 8/255
@@ -112,6 +114,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     from dign.core.errors import UserError
 
     plan = attack.make_attack(options)
+    perturbations = sequences.choose_perturbations(options) if options["sequences"] else ()
     for option in ("size", "label", "out", *OF_MODEL):
         if options[option] not in (None, False) and not options["model"]:
             flag = option.replace("_", "-")
@@ -136,6 +139,11 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
             for name, result in attack.attack_all(runs, plan, options, console, team):
                 console.print(attack.summary_line(name, result), highlight=False, markup=False, soft_wrap=True)
                 summaries.append({"name": name, **result.to_json()})
+    elif perturbations:
+        with team.report_dead_peer("evaluate again"):
+            for name, stability in sequences.measure_all(runs, perturbations, options, console, team):
+                console.print(sequences.summary_line(name, stability), highlight=False, markup=False, soft_wrap=True)
+                summaries.append({"name": name, **stability.to_json()})
     else:
         evaluate = _evaluate_model if options["model"] else _evaluate_runs
         with team.report_dead_peer("evaluate again"):
