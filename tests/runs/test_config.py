@@ -112,6 +112,7 @@ def test_photographs_are_fine_tuned_as_was_measured():
     fresh, tuned = RunConfig.from_mapping(values), RunConfig.from_mapping({**values, "init": "x.pth"})
     assert (fresh.lr, fresh.head_lr, fresh.freeze_norms) == (PRESETS["photos"]["lr"], 1.0, False)
     assert (tuned.lr, tuned.head_lr, tuned.freeze_norms) == (0.003, 10.0, True)
+    assert tuned.settings == {"dign": {"sigma_max": 0.2, "weight": 1.0, "samples": 1}} and not fresh.settings
     assert not RunConfig.from_mapping({**values, "init": "x.pth", "freeze_norms": False}).freeze_norms
 
 

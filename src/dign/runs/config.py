@@ -269,7 +269,12 @@ FINE_TUNING_RATE = 0.1
 
 FINE_TUNING: dict[str, dict[str, Any]] = {
     # measured on validation photographs: results/photos
-    "photos": {"lr": 0.003, "head_lr": 10.0, "freeze_norms": True},
+    "photos": {
+        "lr": 0.003,
+        "head_lr": 10.0,
+        "freeze_norms": True,
+        "settings": {"dign": {"sigma_max": 0.2, "weight": 1.0, "samples": 1}},
+    },
 }
 """What is different in a preset with `init`, beside that."""
 
