@@ -37,7 +37,7 @@ def to_uint8(images: Tensor) -> Tensor:
     >>> to_uint8(torch.tensor([0.0, 0.2, 1.0]))
     tensor([  0,  51, 255], dtype=torch.uint8)
     """
-    return images.mul(255).round_().clamp_(0, 255).to(torch.uint8)
+    return whole_to_uint8(images.mul(255).round_().clamp_(0, 255))
 
 
 def truncate_to_uint8(images: Tensor) -> Tensor:
@@ -46,7 +46,18 @@ def truncate_to_uint8(images: Tensor) -> Tensor:
     >>> truncate_to_uint8(torch.tensor([-0.1, 0.5, 1.2]))
     tensor([  0, 127, 255], dtype=torch.uint8)
     """
-    return images.clamp(0, 1).mul_(255).to(torch.uint8)
+    return whole_to_uint8(images.clamp(0, 1).mul_(255))
+
+
+def whole_to_uint8(values: Tensor) -> Tensor:
+    """Values from 0 to 255, of any type, as uint8; fractions are cut off.
+
+    By way of int16, for which the CPU has instructions: from float to uint8 takes three times as long.
+
+    >>> whole_to_uint8(torch.tensor([0.0, 2.9, 255.0]))
+    tensor([  0,   2, 255], dtype=torch.uint8)
+    """
+    return values.to(torch.int16).to(torch.uint8)
 
 
 def divide(x: Tensor, divisor: float) -> Tensor:

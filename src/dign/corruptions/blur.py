@@ -10,7 +10,10 @@ import torch
 from torch import Tensor
 
 from dign.corruptions import linear
+from dign.corruptions.defocus import correlate_with_disk
 from dign.corruptions.streams import Streams
+
+_LARGEST_OPERATOR = 64 * 64  # pixels of an image up to which all zooms are done as one sparse matrix
 
 
 def gaussian_blur(images: Tensor, sigma: float, streams: Streams) -> Tensor:
@@ -20,27 +23,7 @@ def gaussian_blur(images: Tensor, sigma: float, streams: Streams) -> Tensor:
 
 def defocus_blur(images: Tensor, setting: tuple[float, float], streams: Streams) -> Tensor:
     """A disk of the given radius with edges softened by a small Gaussian."""
-    return linear.correlate(images, disk(*setting), border="mirror")
-
-
-@lru_cache(maxsize=32)
-def disk(radius: float, softness: float) -> np.ndarray:
-    """The kernel of `defocus_blur`: (17,17) for radii up to 8, else (2 radius + 1, 2 radius + 1).
-
-    The smoothing mirrors the disk at the edges of the kernel. Where the disk touches them (whole radii from 8 on) that
-    adds to it: the published kernels sum to 1.0130 at radius 8 and to 1.0108 at radius 10, and brighten the image.
-    """
-    reach, half = (8, 1) if radius <= 8 else (int(radius), 2)
-    offsets = np.arange(-reach, reach + 1)
-    inside = (offsets[:, None] ** 2 + offsets**2 <= radius**2).astype(np.float64)
-    window = np.exp(-0.5 * (np.arange(-half, half + 1) / softness) ** 2)
-    window /= window.sum()
-    smooth = np.zeros((inside.shape[0], inside.shape[0]))
-    for tap, offset in enumerate(range(-half, half + 1)):
-        rows = linear.border_index(np.arange(inside.shape[0]) + offset, inside.shape[0], "mirror")
-        np.add.at(smooth, (np.arange(inside.shape[0]), rows), window[tap])
-    kernel: np.ndarray = smooth @ (inside / inside.sum()) @ smooth.T
-    return kernel
+    return correlate_with_disk(images, *setting)
 
 
 def zoom_blur(images: Tensor, setting: dict[str, Any], streams: Streams) -> Tensor:
@@ -48,6 +31,8 @@ def zoom_blur(images: Tensor, setting: dict[str, Any], streams: Streams) -> Tens
     start = setting["start"]
     step = (start + setting["step"]) - start  # its last bit decides some of the roundings inside a zoom
     factors = tuple(start + step * number for number in range(setting["count"]))
+    if images.shape[-2] * images.shape[-1] > _LARGEST_OPERATOR:
+        return linear.zoom_mean(images, factors)
     operator = linear.zoom_mean_operator(*images.shape[-2:], factors, images.device)
     return linear.apply_operator(operator, images)
 

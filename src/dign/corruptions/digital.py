@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dign.core.pixels import divide, to_float, truncate_to_uint8
+from dign.core.pixels import divide, to_float, truncate_to_uint8, whole_to_uint8
 from dign.core.placement import copy_to_device
 from dign.corruptions import linear
 from dign.corruptions.color import recolor
@@ -39,22 +39,30 @@ def pixelate(images: Tensor, fraction: float, streams: Streams) -> Tensor:
     """Box-filter each side down to int(side * fraction), and back up, which repeats values."""
     height, width = images.shape[-2:]
     small_height, small_width = int(height * fraction), int(width * fraction)
-    across = _box_matrix(width, small_width, images.device)
-    down = _box_matrix(height, small_height, images.device)
-    small = images.to(torch.float64) @ across.T
-    small = down @ small.add_(0.5).floor_()
-    small = small.add_(0.5).floor_().to(torch.uint8)
-    rows = _nearest(height, small_height, images.device)
+    x = images.reshape(-1, width).to(torch.float32)
+    x = _box_means(x, *_box_windows(width, small_width, images.device)).view(-1, height, small_width)
+    x = _box_means(x, *_box_windows(height, small_height, images.device))
     columns = _nearest(width, small_width, images.device)
-    return small.index_select(2, rows).index_select(3, columns)
+    x = whole_to_uint8(x.view(-1, small_width).index_select(1, columns)).view(-1, small_height, width)
+    return x.index_select(1, _nearest(height, small_height, images.device)).view(images.shape)
+
+
+def _box_means(x: Tensor, places: Tensor, weights: Tensor) -> Tensor:
+    """The rounded means of whole numbers over windows of dimension 1, of float32 (N,W) or (N,H,W)."""
+    x = torch.cat([x, torch.zeros_like(x[:, :1])], dim=1)  # where windows of fewer places read
+    total = x.index_select(1, places[0])
+    for tap in places[1:]:
+        total.add_(x.index_select(1, tap))
+    return total.mul_(weights if x.dim() == 2 else weights[:, None]).add_(0.5).floor_()
 
 
 @lru_cache(maxsize=32)
-def _box_matrix(size: int, small: int, device: torch.device) -> Tensor:
-    """(small,size) float64: means over windows of size/small places, in steps of 2^-22 as Pillow has them.
+def _box_windows(size: int, small: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Windows of size/small places: (n,small) the places of each, `size` where it has fewer, and (small,) weights.
 
     A place belongs to a window if its center lies inside; the upper end is inside, the lower one is not. Where a center
-    lies right at an end, rounding errors decide: so the order of operations is Pillow's, too.
+    lies right at an end, rounding errors decide: so the order of operations is Pillow's, and so are weights in steps of
+    2^-22. In float32 their products with sums of a few bytes are rounded, but never across a half.
     """
     scale = size / small
     places = np.arange(size)
@@ -62,8 +70,11 @@ def _box_matrix(size: int, small: int, device: torch.device) -> Tensor:
     first, last = (np.trunc(center + side * 0.5 * scale + 0.5) for side in (-1, 1))
     offset = (places - center + 0.5) * (1.0 / scale)
     inside = (offset > -0.5) & (offset <= 0.5) & (places >= first) & (places < last)
-    weights = np.floor(inside / inside.sum(axis=1, keepdims=True) * 2**22 + 0.5) / 2**22
-    return torch.from_numpy(weights).to(device)
+    counts = inside.sum(axis=1)
+    taps = np.argsort(~inside, axis=1, kind="stable")[:, : counts.max()]
+    taps[np.arange(counts.max()) >= counts[:, None]] = size
+    weights = np.floor(1 / counts * 2**22 + 0.5) / 2**22
+    return torch.from_numpy(taps.T.copy()).to(device), torch.from_numpy(weights).to(device, torch.float32)
 
 
 @lru_cache(maxsize=32)
@@ -84,7 +95,7 @@ def elastic_transform(images: Tensor, setting: tuple[float, float, float], strea
     if alpha:
         down, across = _displacements(x.shape[-2:], alpha, sigma, streams)
         x = _sample(x, down, across, border="reflect")
-    return x.clamp_(0, 255).to(torch.uint8)
+    return whole_to_uint8(x.clamp_(0, 255))
 
 
 def _affine_positions(size: Sequence[int], shift: float, streams: Streams) -> tuple[Tensor, Tensor]:

@@ -13,12 +13,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dign.core.pixels import to_float, truncate_to_uint8
+from dign.core.pixels import to_float, truncate_to_uint8, whole_to_uint8
 from dign.core.placement import copy_to_device
 
 WEIGHT_BITS = 16
 ONE = 2**WEIGHT_BITS
 _MANY_TAPS = 8
+_BLOCK = 32  # rows of a banded matrix that are multiplied together
+
+# One axis of a filter, as blocks of rows of its matrix: (first row, first and last column that are not zero, values)
+Bands = tuple[tuple[int, int, int, Tensor], ...]
 
 
 def fixed_point(weights: np.ndarray, one: int = ONE) -> np.ndarray:
@@ -46,25 +50,50 @@ def _gaussian(sigma: float, truncate: float) -> np.ndarray:
     return weights
 
 
+def _bands(matrix: np.ndarray, device: torch.device) -> Bands:
+    """Cut a float64 matrix into blocks of rows, without the columns at either side that are zero in all of them."""
+    blocks = []
+    for start in range(0, len(matrix), _BLOCK):
+        rows = matrix[start : start + _BLOCK]
+        used = np.flatnonzero(rows.any(axis=0))
+        first, last = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 1)
+        blocks.append((start, first, last, torch.from_numpy(rows[:, first:last].copy()).to(device)))
+    return tuple(blocks)
+
+
+def apply_bands(x: Tensor, down: Bands, across: Bands) -> Tensor:
+    """`down` times (...,H,W) times the transpose of `across`; the result is float64.
+
+    A filter reads near places only: most of its matrix is zero, and most of that is left out here.
+    """
+    x = x.to(torch.float64)
+    x = torch.cat([values @ x[..., first:last, :] for _, first, last, values in down], dim=-2)
+    flat = x.reshape(-1, x.shape[-1])
+    result = flat.new_empty((len(flat), across[-1][0] + len(across[-1][3])))
+    for start, first, last, values in across:
+        result[:, start : start + len(values)] = flat[:, first:last] @ values.T
+    return result.view(*x.shape[:-1], -1)
+
+
 @lru_cache(maxsize=64)
-def gaussian_matrix(
+def gaussian_bands(
     sigma: float, size: int, device: torch.device, border: str = "nearest", truncate: float = 4.0
-) -> Tensor:
-    """(size,size) float64: one axis of a Gaussian filter, borders included."""
+) -> Bands:
+    """One axis of a Gaussian filter, borders included."""
     weights = fixed_point(_gaussian(sigma, truncate)) / ONE
     matrix = np.zeros((size, size))
     rows = np.arange(size)
     for tap, offset in enumerate(range(-(len(weights) // 2), len(weights) // 2 + 1)):
         np.add.at(matrix, (rows, border_index(rows + offset, size, border)), weights[tap])
-    return torch.from_numpy(matrix).to(device)
+    return _bands(matrix, device)
 
 
 def gaussian_filter(x: Tensor, sigma: float, border: str = "nearest", truncate: float = 4.0) -> Tensor:
     """Blur (...,H,W), whole numbers (or whole multiples of a power of two) of up to 20 bits; the result is float64."""
     height, width = x.shape[-2:]
-    down = gaussian_matrix(sigma, height, x.device, border, truncate)
-    across = gaussian_matrix(sigma, width, x.device, border, truncate)
-    return down @ x.to(torch.float64) @ across.T
+    down = gaussian_bands(sigma, height, x.device, border, truncate)
+    across = gaussian_bands(sigma, width, x.device, border, truncate)
+    return apply_bands(x, down, across)
 
 
 def gaussian_blur(images: Tensor, sigma: float) -> Tensor:
@@ -79,7 +108,7 @@ def gaussian_blur(images: Tensor, sigma: float) -> Tensor:
     if radius == 0:
         return images
     if radius > _MANY_TAPS:
-        return gaussian_filter(images, sigma).to(torch.uint8)
+        return whole_to_uint8(gaussian_filter(images, sigma))
     x = to_float(pad(images, (radius,) * 4, "nearest"), torch.float64)
     for dim, size in zip((2, 3), images.shape[-2:], strict=True):
         total = x.narrow(dim, radius, size) * float(weights[radius])
@@ -107,18 +136,18 @@ def zoom_taps(size: int, factor: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 @lru_cache(maxsize=16)
-def zoom_matrix(size: int, factor: float, device: torch.device) -> Tensor:
-    """(size,size) float64: one axis of a center zoom."""
+def zoom_bands(size: int, factor: float, device: torch.device) -> Bands:
+    """One axis of a center zoom."""
     places, weights = zoom_taps(size, factor)
     matrix = np.zeros((size, size))
     np.add.at(matrix, (np.arange(size)[:, None], places), np.rint(weights * ONE) / ONE)
-    return torch.from_numpy(matrix).to(device)
+    return _bands(matrix, device)
 
 
 def zoom(x: Tensor, factor: float) -> Tensor:
     """Zoom the center of (...,H,W) whole numbers, or whole multiples of a power of two; the result is float64."""
-    down, across = (zoom_matrix(size, factor, x.device) for size in x.shape[-2:])
-    return down @ x.to(torch.float64) @ across.T
+    down, across = (zoom_bands(size, factor, x.device) for size in x.shape[-2:])
+    return apply_bands(x, down, across)
 
 
 @lru_cache(maxsize=8)
@@ -148,10 +177,38 @@ def _fixed_point_operator(entries: Tensor, values: Tensor, size: int) -> Tensor:
     return torch.sparse_coo_tensor(total.indices(), whole, (size, size), is_coalesced=True, check_invariants=False)
 
 
+@lru_cache(maxsize=64)
+def _zoom_places(size: int, factor: float, device: torch.device) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """`zoom_taps` as two pairs of (places, weights in float32)."""
+    places, weights = (torch.from_numpy(taps.T.copy()).to(device) for taps in zoom_taps(size, factor))
+    weights = weights.to(torch.float32)
+    return (places[0], weights[0]), (places[1], weights[1])
+
+
+def zoom_mean(images: Tensor, factors: Sequence[float]) -> Tensor:
+    """The mean of (N,C,H,W) uint8 and of its center zooms, zoom by zoom; truncated to uint8.
+
+    For large images, whose operator would be large too. Every value is summed up on its own and in the same order; what
+    is added at the end exceeds every rounding error, so that a whole number is not truncated to the one below.
+    """
+    height, width = images.shape[-2:]
+    x = images.reshape(-1, height, width).to(torch.float32)
+    total = x.view(-1, width).clone()
+    for factor in factors:
+        if factor == 1:
+            total.add_(x.view(-1, width))
+            continue
+        low, high = _zoom_places(height, factor, images.device)
+        tall = x.index_select(1, low[0]).mul_(low[1][:, None]).add_(x.index_select(1, high[0]).mul_(high[1][:, None]))
+        for places, weights in _zoom_places(width, factor, images.device):
+            total.add_(tall.view(-1, width).index_select(1, places).mul_(weights))
+    return whole_to_uint8(total.mul_(1 / (len(factors) + 1)).add_(2.0**-11)).view(images.shape)
+
+
 def apply_operator(operator: Tensor, images: Tensor) -> Tensor:
     """Apply a fixed-point matrix over pixels to every channel of (N,C,H,W) uint8; truncated to uint8."""
     columns = images.flatten(2).flatten(0, 1).to(torch.float32).T.contiguous()
-    result = (operator @ columns).mul_(1 / ONE).to(torch.uint8)
+    result = whole_to_uint8((operator @ columns).mul_(1 / ONE))
     return result.T.reshape(images.shape)
 
 
@@ -159,21 +216,21 @@ def correlate(images: Tensor, kernel: np.ndarray, border: str) -> Tensor:
     """Correlate every channel of (N,C,H,W) uint8 with a kernel (odd sides) that sums to about 1; truncated to uint8.
 
     Weights such as 1/5 have no finite binary form. The first summand makes up for it, so that a result that is a whole
-    number in exact arithmetic is not truncated to the one below. Kernels with many weights hardly ever meet a whole
-    number; for them float32 has digits enough, and is faster.
+    number in exact arithmetic is not truncated to the one below. Values of equal weight are added up as whole numbers.
     """
-    few = np.count_nonzero(kernel > 0.5 / ONE) <= 64
-    one, dtype, start = (2**32, torch.float64, 2.0**-20) if few else (ONE, torch.float32, 0.0)
-    weights = fixed_point(kernel, one) / one
-    taps = [(int(y), int(x), float(weights[y, x])) for y, x in zip(*np.nonzero(weights), strict=True)]
-    reach = max(max(abs(y - kernel.shape[0] // 2), abs(x - kernel.shape[1] // 2)) for y, x, _ in taps)
-    padded = pad(images, (reach,) * 4, border).to(dtype)
+    weights = fixed_point(kernel, 2**32) / 2**32
+    rows, columns = (np.arange(side) - side // 2 for side in kernel.shape)
+    reach = int(max(np.abs(rows[weights.any(axis=1)]).max(), np.abs(columns[weights.any(axis=0)]).max()))
+    padded = pad(images, (reach,) * 4, border).to(torch.int16)
     height, width = images.shape[-2:]
-    total = torch.full(images.shape, start, dtype=dtype, device=images.device)
-    for y, x, weight in taps:
-        top, left = reach + y - kernel.shape[0] // 2, reach + x - kernel.shape[1] // 2
-        total.add_(padded[:, :, top : top + height, left : left + width], alpha=weight)
-    return total.clamp_(max=255).to(torch.uint8)
+    total = torch.full(images.shape, 2.0**-20, dtype=torch.float64, device=images.device)
+    for weight in np.unique(weights[weights != 0]):
+        alike = torch.zeros(images.shape, dtype=torch.int16, device=images.device)
+        for y, x in zip(*np.nonzero(weights == weight), strict=True):
+            top, left = reach + int(rows[y]), reach + int(columns[x])
+            alike.add_(padded[:, :, top : top + height, left : left + width])
+        total.add_(alike.to(torch.float64), alpha=float(weight))
+    return whole_to_uint8(total.clamp_(max=255))
 
 
 def pad(images: Tensor, margins: tuple[int, int, int, int], border: str) -> Tensor:
@@ -181,7 +238,15 @@ def pad(images: Tensor, margins: tuple[int, int, int, int], border: str) -> Tens
     top, bottom, left, right = margins
     for dim, before, after in ((-2, top, bottom), (-1, left, right)):
         size = images.shape[dim]
+        sides = [
+            images.index_select(dim, _border_places(first, last, size, border, images.device))
+            for first, last in ((-before, 0), (size, size + after))
+        ]
         if before or after:
-            places = border_index(np.arange(-before, size + after), size, border)
-            images = images.index_select(dim, copy_to_device(torch.from_numpy(places), images.device))
+            images = torch.cat([sides[0], images, sides[1]], dim=dim)
     return images
+
+
+@lru_cache(maxsize=256)
+def _border_places(first: int, last: int, size: int, border: str, device: torch.device) -> Tensor:
+    return torch.from_numpy(border_index(np.arange(first, last), size, border)).to(device)

@@ -5,7 +5,7 @@ operations. So an image gets the same numbers whatever batch, thread, process or
 there is no state to save. The hash is exact integer arithmetic: CPU and GPU agree bit for bit.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 
 import torch
 from torch import Tensor
@@ -35,9 +35,9 @@ class Streams:
 
     def bits(self, count: int) -> Tensor:
         """(N,count) int32, all 32 bits random."""
-        counters = torch.arange(self._drawn, self._drawn + count, dtype=torch.int32, device=self._low.device)
+        counters = _mixed_counters(self._drawn, count, self._low.device)
         self._drawn += count
-        return _mix32_((_mix32_(counters)[None] ^ self._high).add_(self._low))
+        return _mix32_((counters ^ self._high).add_(self._low))
 
     def uniform(self, count: int) -> Tensor:
         """(N,count) float32 in (0,1): midpoints of 2^23 equal cells, so neither end is ever reached."""
@@ -53,6 +53,12 @@ class Streams:
         halves = torch.stack([words & 0xFFFF, (words >> 16) & 0xFFFF], dim=2).flatten(1)[:, :count]
         table = _normal_quantiles(words.device)
         return table.index_select(0, halves.flatten()).view(len(self), count)
+
+
+@lru_cache(maxsize=8)
+def _mixed_counters(start: int, count: int, device: torch.device) -> Tensor:
+    """(1,count) int32: the part of the hash that all images share."""
+    return _mix32_(torch.arange(start, start + count, dtype=torch.int32, device=device))[None]
 
 
 def _mix32_(x: Tensor) -> Tensor:
