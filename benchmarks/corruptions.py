@@ -8,9 +8,10 @@
 The peers want other versions of NumPy and scikit-image than dign, so they run in interpreters of their own, which
 `--peer` names (it may be given more than once: the first in which a corruption works counts). Where none works, the
 table says so. Every time is CPU time of one thread per image, the mean over five severities, with the same parameters
-("imagenet", the only ones that the peers have). A peer is called once per image, as its interface wants it; dign gets the
-images as one batch. The two take turns, `--rounds` times for each corruption and severity, and the least time of each
-counts, so that whatever else the machine does hits both alike.
+("imagenet", the only ones that the peers have). A peer is called once per image, as its interface wants it; dign gets
+the images as one batch, in a process that keeps its memory, as dign's commands do. The two take turns, `--rounds` times
+for each corruption and severity, and the least time of each counts, so that whatever else the machine does hits both
+alike.
 """
 
 from __future__ import annotations
@@ -119,8 +120,10 @@ def take_turns(size: int, images: int, pythons: list[str], peer_images: int, rou
     """Seconds per image and corruption: ours, and those of every package, in the first interpreter where it works."""
     import torch
 
+    from dign.core.allocator import reuse_memory
     from dign.corruptions import NAMES, corrupt
 
+    reuse_memory()
     torch.set_num_threads(1)
     pictures = torch.from_numpy(test_pictures(images, size)).permute(0, 3, 1, 2).contiguous()
     peers = [[Peer(python, package, size, peer_images) for python in pythons] for package in PEERS]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from dign.core.errors import UserError
-from dign.core.pixels import divide, to_float, to_uint8, truncate_to_uint8
+from dign.core.pixels import divide, to_float, to_uint8, truncate_to_uint8, whole_to_uint8
 
 LEVELS = torch.arange(256, dtype=torch.uint8).view(1, 1, 16, 16)
 
@@ -41,3 +41,8 @@ def test_float_images_pass_and_integers_are_refused():
     assert to_float(x, channels_last=True).is_contiguous(memory_format=torch.channels_last)
     with pytest.raises(UserError, match=r"not torch\.int64"):
         to_float(torch.zeros(1, 3, 2, 2, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32])
+def test_whole_numbers_become_bytes(dtype) -> None:
+    assert whole_to_uint8(torch.arange(256).to(dtype)).tolist() == list(range(256))

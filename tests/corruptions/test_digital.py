@@ -30,6 +30,17 @@ def test_pixelate_equals_two_box_resizes(size, severity: int, fraction: float) -
     np.testing.assert_array_equal(made.permute(1, 2, 0).numpy(), expected)
 
 
+@pytest.mark.parametrize("size", [(224, 224), (64, 100), (33, 47), (96, 160)])
+@pytest.mark.parametrize("severity, fraction", [(1, 0.6), (2, 0.5), (3, 0.4), (4, 0.3), (5, 0.25)])
+def test_pixelate_equals_two_box_resizes_with_wide_windows(size, severity: int, fraction: float) -> None:
+    pixels = picture(size, 3, blocky=False)
+    height, width = size
+    small = Image.fromarray(pixels).resize((int(width * fraction), int(height * fraction)), Image.Resampling.BOX)
+    expected = np.asarray(small.resize((width, height), Image.Resampling.BOX))
+    made = corrupt(torch.from_numpy(pixels).permute(2, 0, 1), "pixelate", severity, profile="imagenet")
+    np.testing.assert_array_equal(made.permute(1, 2, 0).numpy(), expected)
+
+
 def test_contrast_by_hand() -> None:
     image = torch.zeros((1, 8, 8), dtype=torch.uint8)
     image[:, :4] = 200  # mean 100: 200 -> 100 + 0.75 * 100, 0 -> 100 - 0.75 * 100

@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from dign.corruptions.jpeg import jpeg
+from dign.corruptions.jpeg import jpeg, jpeg_arithmetic
 
 SIZES = [(32, 32), (8, 8), (9, 17), (33, 50), (16, 40), (31, 29), (13, 8)]
 
@@ -51,3 +51,12 @@ def test_jpeg_equals_a_file_written_and_read(size, channels: int, quality: int, 
     expected = np.asarray(Image.open(file)).reshape(pixels.shape)
     made = jpeg(torch.from_numpy(pixels).permute(2, 0, 1)[None], quality)[0].permute(1, 2, 0).numpy()
     np.testing.assert_array_equal(made, expected)
+
+
+@pytest.mark.parametrize("size", [(96, 96), (97, 130), (224, 224)])
+@pytest.mark.parametrize("channels", [3, 1])
+def test_the_codec_and_its_arithmetic_agree(size, channels: int) -> None:
+    """Large images go through the codec on a CPU, all others through tensors."""
+    pixels = torch.from_numpy(picture(size, channels, blocky=True)).permute(2, 0, 1)[None].contiguous()
+    for quality in (85, 25, 7):
+        assert torch.equal(jpeg(pixels, quality), jpeg_arithmetic(pixels, quality))

@@ -41,3 +41,29 @@ def test_exact_gaussian_filter_agrees_with_scipy() -> None:
     expected = ndimage.gaussian_filter(x.numpy(), (0, 7.5, 7.5), mode="reflect", truncate=3.0)
     made = linear.gaussian_filter(x, 7.5, border="reflect", truncate=3.0)
     np.testing.assert_allclose(made.numpy(), expected, atol=0.05)
+
+
+@pytest.mark.parametrize("size", [(20, 9), (70, 100), (224, 130)])
+def test_bands_multiply_like_the_whole_matrix(size) -> None:
+    x = torch.randint(0, 256, (2, *size), generator=torch.Generator().manual_seed(1)).double()
+    down, across = (linear.gaussian_bands(3.0, side, x.device) for side in size)
+
+    def whole(bands: linear.Bands, side: int) -> torch.Tensor:
+        matrix = torch.zeros((side, side), dtype=torch.float64)
+        for start, first, last, values in bands:
+            matrix[start : start + len(values), first:last] = values
+        return matrix
+
+    expected = whole(down, size[0]) @ x @ whole(across, size[1]).T
+    assert torch.equal(linear.apply_bands(x, down, across), expected)  # sums are exact in any order
+
+
+def test_zooms_one_by_one_and_as_a_matrix_agree() -> None:
+    images = torch.randint(0, 256, (2, 3, 40, 52), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
+    images[1] = 77
+    factors = (1.0, 1.06, 1.31)
+    singly = linear.zoom_mean(images, factors)
+    at_once = linear.apply_operator(linear.zoom_mean_operator(40, 52, factors, images.device), images)
+    assert int((singly.int() - at_once.int()).abs().max()) <= 1
+    assert float((singly == at_once).float().mean()) > 0.99
+    assert (singly[1] == 77).all()

@@ -5,12 +5,9 @@ import pytest
 pytestmark = pytest.mark.slow
 
 WAITS = {
-    "corrupt/spatter": "equal",
-    "corrupt/frames/spatter": "equal",
     "evaluate": "copies (8, 10) to the host",
 }
-"""What waits for the host, and the operation that does: the distances to spatter's edges; evaluation counts the
-predictions of a batch on the CPU."""
+"""What waits for the host, and the operation that does: evaluation counts the predictions of a batch on the CPU."""
 NOT_IMAGINABLE = {"corrupt/zoom_blur"}
 """A sparse matrix, which fake tensors do not imitate."""
 GROUPS = ("step", "predict", "transforms", "corrupt", "metrics", "validate", "evaluate", "optimizer", "winograd")

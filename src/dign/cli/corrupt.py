@@ -127,6 +127,7 @@ def _benchmark(source: str, options: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from dign.core.allocator import reuse_memory
     from dign.corruptions import frost_source, write_benchmark
     from dign.corruptions.storage import parse_jpeg
     from dign.data import load
@@ -139,6 +140,7 @@ def _benchmark(source: str, options: dict[str, Any]) -> None:
     layout = options["layout"]
     if layout == "auto":
         layout = "folders" if data.name == "tiny-imagenet" else "npy"
+    reuse_memory()
     console = Console(stderr=True, quiet=options["quiet"])
     columns = (TextColumn("[bold]{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total} images"))
     with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as progress:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dign.core.pixels import whole_to_uint8
 from dign.corruptions import linear
 from dign.corruptions.defocus import correlate_with_disk
 from dign.corruptions.streams import Streams
@@ -59,7 +60,7 @@ def blur_along_lines(images: Tensor, radius: float, sigma: float, degrees: Tenso
     total = torch.zeros((start.numel(), images.shape[-1]), dtype=torch.float32, device=images.device)
     for step, weight in enumerate(weights):
         total.add_(rows.index_select(0, (start + shift[:, step, None]).flatten()), alpha=weight)
-    return total.mul_(1 / linear.ONE).to(torch.uint8).view(images.shape)
+    return whole_to_uint8(total.mul_(1 / linear.ONE)).view(images.shape)
 
 
 def _rows_of_padded(images: Tensor, margin: int) -> tuple[Tensor, Tensor]:
@@ -91,11 +92,11 @@ def glass_blur(images: Tensor, setting: tuple[float, int, int], streams: Streams
     """
     sigma, reach, rounds = setting
     images = linear.gaussian_blur(images, sigma)
-    flat = images.flatten(2)
-    for _ in range(rounds):
-        source = _sources(images.shape[-2:], reach, streams)
-        flat = flat.gather(2, source[:, None].expand(-1, images.shape[1], -1))
-    return linear.gaussian_blur(flat.view(images.shape), sigma)
+    source = _sources(images.shape[-2:], reach, streams)
+    for _ in range(rounds - 1):
+        source = source.gather(1, _sources(images.shape[-2:], reach, streams))
+    moved = images.flatten(2).gather(2, source[:, None].expand(-1, images.shape[1], -1))
+    return linear.gaussian_blur(moved.view(images.shape), sigma)
 
 
 def _sources(size: Sequence[int], reach: int, streams: Streams) -> Tensor:
@@ -107,33 +108,39 @@ def _sources(size: Sequence[int], reach: int, streams: Streams) -> Tensor:
     """
     height, width = size
     rows, columns = range(reach + 1, height - reach + 1), range(reach + 1, width - reach + 1)
-    pixels = torch.arange(height * width, device=streams.device).view(height, width)
-    own = pixels.flatten().repeat(len(streams), 1)
+    own = torch.arange(height * width, device=streams.device).repeat(len(streams), 1)
     if not rows or not columns:
         return own
-    scanned = pixels[rows.start : rows.stop, columns.start : columns.stop].flatten()
-    bits = streams.bits(scanned.numel())
-    down = ((bits & 0xFFFF) * (2 * reach) >> 16) - reach
-    across = ((bits >> 16 & 0xFFFF) * (2 * reach) >> 16) - reach
-    target = scanned + (down * width + across)
+    bits = streams.bits(len(rows) * len(columns)).view(-1, len(rows), len(columns))
+    down = (bits & 0xFFFF).mul_(2 * reach).bitwise_right_shift_(16).sub_(reach)
+    across = bits.bitwise_right_shift_(16).bitwise_and_(0xFFFF).mul_(2 * reach).bitwise_right_shift_(16).sub_(reach)
+    row, column = (torch.arange(s.start, s.stop, dtype=torch.int32, device=own.device) for s in (rows, columns))
+    scanned = row[:, None] * width + column
+    offset = (down * width).add_(across)
+    target = scanned + offset
+
+    def replace_scanned(values: Tensor) -> Tensor:
+        pixels = own.clone()
+        pixels.view(-1, height, width)[:, rows.start : rows.stop, columns.start : columns.stop] = values
+        return pixels
+
     if reach == 1:  # offsets of -1 and 0 only lead to pixels that have not been replaced yet
-        return own.index_copy(1, scanned, target)
-    later = (target > scanned) & _is_scanned(target, scanned, own.shape[1])
-    source = own + own.shape[1]
-    source[:, scanned] = torch.where(later, target, target + own.shape[1])
-    return _chain_ends(source)
+        return replace_scanned(target)
+    down.add_(row[:, None])
+    across.add_(column)
+    later = (offset > 0) & (down < rows.stop) & (across >= columns.start) & (across < columns.stop)
+    return replace_scanned(target).gather(1, _chain_ends(replace_scanned(torch.where(later, target, scanned))))
 
 
-def _is_scanned(pixels: Tensor, scanned: Tensor, count: int) -> Tensor:
-    return torch.zeros(count, dtype=torch.bool, device=pixels.device).index_fill_(0, scanned, True)[pixels]
+def _chain_ends(links: Tensor) -> Tensor:
+    """Follow links (N,P) between P pixels to those that link to themselves.
 
-
-def _chain_ends(source: Tensor) -> Tensor:
-    """Follow links (N,H*W) to their ends: numbers below H*W go on at that pixel, others are ends, H*W too large.
-
-    Every step doubles the length of chain that a link spans, and links go to later pixels only, so it ends.
+    Every step doubles the length of chain that a link spans. Links go to later pixels only, so no chain is longer than
+    there are pixels; where asking costs nothing, on the CPU, the search ends when nothing changes.
     """
-    count = source.shape[1]
-    while bool((source < count).any()):
-        source = torch.where(source < count, source.gather(1, source.remainder(count)), source)
-    return source - count
+    for _ in range(links.shape[1].bit_length()):
+        followed = links.gather(1, links)
+        if links.device.type == "cpu" and torch.equal(followed, links):
+            break
+        links = followed
+    return links

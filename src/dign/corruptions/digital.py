@@ -39,21 +39,40 @@ def pixelate(images: Tensor, fraction: float, streams: Streams) -> Tensor:
     """Box-filter each side down to int(side * fraction), and back up, which repeats values."""
     height, width = images.shape[-2:]
     small_height, small_width = int(height * fraction), int(width * fraction)
-    x = images.reshape(-1, width).to(torch.float32)
-    x = _box_means(x, *_box_windows(width, small_width, images.device)).view(-1, height, small_width)
-    x = _box_means(x, *_box_windows(height, small_height, images.device))
+    planes = images.shape[0] * images.shape[1]
+    for side in (2, 4):
+        if (height, width) == (side * small_height, side * small_width):
+            return _pixelate_squares(images.reshape(planes, height, width), side).view(images.shape)
+    x = torch.empty((planes, height + 1, width + 1), device=images.device)
+    x[:, :-1, :-1] = images.reshape(planes, height, width)
+    for edge in (x[:, -1], x[:, :, -1]):
+        edge.zero_()  # what windows of fewer places read
+    x = _box_means(x.view(-1, width + 1), *_box_windows(width, small_width, images.device)).floor_()
+    x = _box_means(x.view(planes, height + 1, -1), *_box_windows(height, small_height, images.device))
     columns = _nearest(width, small_width, images.device)
-    x = whole_to_uint8(x.view(-1, small_width).index_select(1, columns)).view(-1, small_height, width)
+    x = whole_to_uint8(x.view(-1, small_width).index_select(1, columns)).view(planes, small_height, width)
     return x.index_select(1, _nearest(height, small_height, images.device)).view(images.shape)
 
 
+def _pixelate_squares(x: Tensor, side: int) -> Tensor:
+    """Squares of 2x2 or 4x4 pixels of (N,H,W) uint8. One of their rows is a word, whose bytes are added up."""
+    words = x.contiguous().clone().view(torch.int16 if side == 2 else torch.int32)
+    total = words & 0xFF
+    for shift in range(8, 8 * side, 8):
+        total.add_(words.bitwise_right_shift(shift).bitwise_and_(0xFF))
+    means = total.add_(side // 2).bitwise_right_shift_(side.bit_length() - 1)
+    total = sum((means[:, row::side] for row in range(1, side)), start=means[:, ::side])
+    means = total.add_(side // 2).bitwise_right_shift_(side.bit_length() - 1)
+    repeated = means.mul_(0x0101 if side == 2 else 0x01010101).view(torch.uint8)
+    return repeated[:, :, None].expand(-1, -1, side, -1).reshape(x.shape)
+
+
 def _box_means(x: Tensor, places: Tensor, weights: Tensor) -> Tensor:
-    """The rounded means of whole numbers over windows of dimension 1, of float32 (N,W) or (N,H,W)."""
-    x = torch.cat([x, torch.zeros_like(x[:, :1])], dim=1)  # where windows of fewer places read
+    """Means plus 1/2, to be rounded down, of whole numbers (N,W) or (N,H,W) over windows of dimension 1; float32."""
     total = x.index_select(1, places[0])
     for tap in places[1:]:
         total.add_(x.index_select(1, tap))
-    return total.mul_(weights if x.dim() == 2 else weights[:, None]).add_(0.5).floor_()
+    return total.mul_(weights if x.dim() == 2 else weights[:, None]).add_(0.5)
 
 
 @lru_cache(maxsize=32)

@@ -12,6 +12,13 @@ from dign.corruptions.linear import pad
 _LOW, _HIGH = 50, 150
 _TANGENT = 13573  # tan(22.5 degrees) * 2^15
 _STRAIGHT, _DIAGONAL, _KNIGHT = 65536, 91750, 143976  # 1, 1.4 and 2.1969 times 2^16: lengths of chess moves
+_MOVES = (
+    *((down, across, _KNIGHT) for down, across in ((1, 2), (1, -2), (2, 1), (2, -1))),
+    *((1, across, _DIAGONAL) for across in (1, -1)),
+    (1, 0, _STRAIGHT),
+    (0, 1, _STRAIGHT),
+)
+_LONGEST_CHAIN = 64
 
 
 def canny(layer: Tensor) -> Tensor:
@@ -23,7 +30,7 @@ def canny(layer: Tensor) -> Tensor:
 
 
 def _sobel(layer: Tensor) -> tuple[Tensor, Tensor]:
-    x = pad(layer.to(torch.int32), (1, 1, 1, 1), "nearest")
+    x = pad(layer.to(torch.int16), (1, 1, 1, 1), "nearest")
     smooth_down = x[:, :-2] + 2 * x[:, 1:-1] + x[:, 2:]
     smooth_across = x[:, :, :-2] + 2 * x[:, :, 1:-1] + x[:, :, 2:]
     return smooth_down[:, :, 2:] - smooth_down[:, :, :-2], smooth_across[:, 2:] - smooth_across[:, :-2]
@@ -37,60 +44,70 @@ def _is_ridge(strength: Tensor, across: Tensor, down: Tensor) -> Tensor:
     def beside(rows: int, columns: int) -> Tensor:
         return s[:, 1 + rows : 1 + rows + height, 1 + columns : 1 + columns + width]
 
-    rise, flat = down.abs() << 15, across.abs() * _TANGENT
+    rise, run = down.abs().to(torch.int32) << 15, across.abs().to(torch.int32)
+    flat = run * _TANGENT
     horizontal = rise < flat
-    vertical = rise > flat + (across.abs() << 16)
+    vertical = rise > flat.add_(run.bitwise_left_shift_(16))
     falling = (across ^ down) < 0
     on_row = (strength > beside(0, -1)) & (strength >= beside(0, 1))
     on_column = (strength > beside(-1, 0)) & (strength >= beside(1, 0))
     on_rising = (strength > beside(-1, -1)) & (strength > beside(1, 1))
     on_falling = (strength > beside(-1, 1)) & (strength > beside(1, -1))
     on_diagonal = (falling & on_falling) | (~falling & on_rising)
-    return (horizontal & on_row) | (vertical & on_column) | (~horizontal & ~vertical & on_diagonal)
+    return (horizontal & on_row) | (vertical & on_column) | (~(horizontal | vertical) & on_diagonal)
 
 
 def _connected(strong: Tensor, candidate: Tensor) -> Tensor:
-    """The candidates that touch, over any number of others, a strong edge."""
+    """The candidates that touch, over up to `_LONGEST_CHAIN` others, a strong edge.
+
+    Drops are cut off sharply, so nearly all of their edges are strong, and chains are short: 9 pixels is the longest
+    among those of 180 images. Where asking costs nothing, on the CPU, the search ends when nothing more is found.
+    """
     reached = strong
-    while True:
+    for _ in range(_LONGEST_CHAIN):
         around = F.pad(reached, (1, 1, 1, 1))
         column = around[:, :-2] | around[:, 1:-1] | around[:, 2:]
         grown = (column[:, :, :-2] | column[:, :, 1:-1] | column[:, :, 2:]) & candidate
-        if torch.equal(grown, reached):
-            return reached
+        if grown.device.type == "cpu" and torch.equal(grown, reached):
+            break
         reached = grown
+    return reached
 
 
 def distance(edges: Tensor, limit: int) -> Tensor:
     """The length in 1/65536 pixel (N,H,W) int32 of the shortest way to an edge, at most `limit` pixels.
 
-    A way consists of straight, diagonal and knight's moves (the 5x5 chamfer). Two sweeps over the rows find it, one
-    down and one up; within a row, moves to the side are a running minimum.
+    A way consists of straight, diagonal and knight's moves (the 5x5 chamfer). A shortest one needs two kinds of moves,
+    and may make all of one kind before those of the other. So the kinds are taken one after the other; up to n
+    moves of a kind are up to n/2 of them after up to n/2, which takes as many steps as n has binary digits.
     """
     top = limit * 65536
-    start = torch.where(edges, 0, top).to(torch.int32)
-    rows = list(start.unbind(1))
-    slope = torch.arange(edges.shape[2], dtype=torch.int32, device=edges.device) * _STRAIGHT
-    _sweep(rows, top, slope)
-    rows = [row.flip(1) for row in reversed(rows)]
-    _sweep(rows, top, slope)
-    return torch.stack([row.flip(1) for row in reversed(rows)], dim=1)
+    length = torch.full(edges.shape, top, dtype=torch.int32, device=edges.device).masked_fill_(edges, 0)
+    moved = torch.empty_like(length)
+    for down, across, cost in _MOVES:
+        remaining = (top - 1) // cost
+        step = 1
+        while remaining:
+            step = min(step, remaining)
+            torch.add(length, cost * step, out=moved)
+            _shorten(length, moved, down * step, across * step)
+            remaining -= step
+            step *= 2
+    return length
 
 
-def _sweep(rows: list[Tensor], top: int, slope: Tensor) -> None:
-    """Relax the rows (N,W) from the first to the last, in place of the list's entries.
+def _shorten(length: Tensor, moved: Tensor, down: int, across: int) -> None:
+    """Shorten the ways (N,H,W) where one that begins with a move, or with its opposite, is shorter; in place."""
+    if down < length.shape[1] and abs(across) < length.shape[2]:
+        for sign in (1, -1):
+            here = _overlap(length, sign * down, sign * across)
+            torch.minimum(here, _overlap(moved, -sign * down, -sign * across), out=here)
 
-    `last` and `before` are the two rows above, with a margin of two places at either end.
-    """
-    before = last = F.pad(torch.full_like(rows[0], top), (2, 2), value=top)
-    for number, row in enumerate(rows):
-        diagonal = torch.minimum(last[:, 1:-3], last[:, 3:-1]).add_(_DIAGONAL)
-        flat_knight = torch.minimum(last[:, :-4], last[:, 4:])
-        steep_knight = torch.minimum(before[:, 1:-3], before[:, 3:-1])
-        knight = torch.minimum(flat_knight, steep_knight).add_(_KNIGHT)
-        nearest = torch.minimum(torch.minimum(row, last[:, 2:-2] + _STRAIGHT), torch.minimum(diagonal, knight))
-        rows[number] = nearest.sub_(slope).cummin(dim=1).values.add_(slope)
-        before, last = last, F.pad(rows[number], (2, 2), value=top)
+
+def _overlap(x: Tensor, down: int, across: int) -> Tensor:
+    """The part of (N,H,W) that an image moved by (down, across) covers."""
+    height, width = x.shape[-2:]
+    return x[:, max(down, 0) : height + min(down, 0), max(across, 0) : width + min(across, 0)]
 
 
 def box_sum(x: Tensor) -> Tensor:

@@ -49,7 +49,7 @@ def _through_codec(image: np.ndarray, quality: int) -> np.ndarray:
     picture = planes[0] if len(planes) == 1 else Image.merge("RGB", planes)
     file = io.BytesIO()
     picture.save(file, "JPEG", quality=quality)
-    read = Image.open(file)
+    read = Image.open(file, formats=("JPEG",))
     data = b"".join(read.tobytes("raw", band) for band in read.getbands())
     return np.frombuffer(data, dtype=np.uint8).reshape(image.shape)
 

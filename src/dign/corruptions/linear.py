@@ -67,6 +67,9 @@ def apply_bands(x: Tensor, down: Bands, across: Bands) -> Tensor:
     A filter reads near places only: most of its matrix is zero, and most of that is left out here.
     """
     x = x.to(torch.float64)
+    if len(down) == len(across) == 1:
+        (_, top, bottom, rows), (_, left, right, columns) = down[0], across[0]
+        return rows @ x[..., top:bottom, left:right] @ columns.T
     x = torch.cat([values @ x[..., first:last, :] for _, first, last, values in down], dim=-2)
     flat = x.reshape(-1, x.shape[-1])
     result = flat.new_empty((len(flat), across[-1][0] + len(across[-1][3])))

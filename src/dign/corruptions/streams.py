@@ -5,7 +5,7 @@ operations. So an image gets the same numbers whatever batch, thread, process or
 there is no state to save. The hash is exact integer arithmetic: CPU and GPU agree bit for bit.
 """
 
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 
 import torch
 from torch import Tensor
@@ -21,23 +21,28 @@ class Streams:
 
     def __init__(self, seed: int, purpose: str, indices: Tensor) -> None:
         """`indices` (N,) int64: the place of every image in its data set."""
-        keys = _mix64(indices * _GOLDEN + derive_seed(seed, purpose))
-        self._low = keys.to(torch.int32)[:, None]
-        self._high = (keys >> 32).to(torch.int32)[:, None]
+        self._seed, self._purpose, self._indices = seed, purpose, indices
         self._drawn = 0
 
     def __len__(self) -> int:
-        return len(self._low)
+        return len(self._indices)
 
     @property
     def device(self) -> torch.device:
-        return self._low.device
+        return self._indices.device
+
+    @cached_property
+    def _keys(self) -> tuple[Tensor, Tensor]:
+        """Two words (N,1) int32 per stream; made when first asked for, since not every corruption draws."""
+        keys = _mix64(self._indices * _GOLDEN + derive_seed(self._seed, self._purpose))
+        return keys.to(torch.int32)[:, None], (keys >> 32).to(torch.int32)[:, None]
 
     def bits(self, count: int) -> Tensor:
         """(N,count) int32, all 32 bits random."""
-        counters = _mixed_counters(self._drawn, count, self._low.device)
+        counters = _mixed_counters(self._drawn, count, self.device)
         self._drawn += count
-        return _mix32_((counters ^ self._high).add_(self._low))
+        low, high = self._keys
+        return _mix32_((counters ^ high).add_(low))
 
     def uniform(self, count: int) -> Tensor:
         """(N,count) float32 in (0,1): midpoints of 2^23 equal cells, so neither end is ever reached."""

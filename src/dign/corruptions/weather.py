@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dign.core.pixels import divide, to_float, truncate_to_uint8
+from dign.core.pixels import divide, to_float, truncate_to_uint8, whole_to_uint8
 from dign.corruptions import edges, linear
 from dign.corruptions.blur import blur_along_lines
 from dign.corruptions.color import luma, paint, recolor
@@ -28,7 +28,7 @@ def frost(images: Tensor, setting: tuple[float, float, float], streams: Streams)
     """kept * image + added * a random piece of a frost picture; setting: (kept, added, scale of the pictures)."""
     kept, added, scale = setting
     pieces = random_pieces(images.shape[1:], scale, streams).to(torch.float64)
-    return images.to(torch.float64).mul_(kept).add_(pieces.mul_(added)).clamp_(0, 255).to(torch.uint8)
+    return whole_to_uint8(images.to(torch.float64).mul_(kept).add_(pieces.mul_(added)).clamp_(0, 255))
 
 
 def fog(images: Tensor, setting: tuple[float, float], streams: Streams) -> Tensor:
@@ -79,7 +79,7 @@ def snow(images: Tensor, setting: tuple[float, ...], streams: Streams) -> Tensor
     degrees = streams.uniform(1)[:, 0] * 90 - 135
     layer = linear.zoom(layer, factor) if factor != 1 else layer.to(torch.float64)
     layer = layer.mul_(std).add_(mean)
-    layer = truncate_to_uint8(layer.mul_(layer >= threshold))
+    layer = truncate_to_uint8(layer.masked_fill_(layer < threshold, 0))
     flakes = to_float(blur_along_lines(layer, radius, sigma, degrees), torch.float32)
     x = to_float(images, torch.float32)
     pale = torch.maximum(x, luma(x).mul(1.5).add_(0.5))
@@ -98,21 +98,21 @@ def spatter(images: Tensor, setting: tuple[float, ...], streams: Streams) -> Ten
     liquid = linear.gaussian_filter(noise, sigma).mul_(std).add_(mean)
     x = to_float(images, torch.float32)
     if kind == 0:
-        drops = _water(liquid.mul_(liquid >= threshold)).mul_(strength)[:, None]
+        drops = _water(liquid.masked_fill_(liquid < threshold, 0)).mul_(strength)[:, None]
         x = x.add_(drops * paint(_WATER, x))
     else:
         drops = linear.gaussian_filter((liquid > threshold).to(torch.float32), strength)
-        drops = drops.mul_(drops >= 0.8).to(torch.float32)[:, None]
+        drops = drops.masked_fill_(drops < 0.8, 0).to(torch.float32)[:, None]
         x = x.mul_(1 - drops).add_(drops * paint(_MUD, x))
     return truncate_to_uint8(x)
 
 
 def _water(liquid: Tensor) -> Tensor:
     """The light on drops (N,H,W) float32, largest value 1: brightest where the relief of distances to edges rises."""
-    layer = liquid.mul_(255).clamp_(0, 255).to(torch.uint8)
+    layer = whole_to_uint8(liquid.mul_(255).clamp_(0, 255))
     distances = edges.distance(edges.canny(layer), _FARTHEST)
     depth = edges.box_sum(distances).div(9 * 65536, rounding_mode="floor")
     relief = edges.emboss(edges.equalize(depth, _FARTHEST + 1))
     relief = divide(edges.box_sum(relief).to(torch.float32), 9).round_()
-    light = relief.mul_(layer)
+    light = relief.mul_(layer.to(torch.float32))
     return light.div_(light.amax(dim=(1, 2), keepdim=True).clamp(min=1))
