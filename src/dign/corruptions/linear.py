@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from dign.core.pixels import to_float, truncate_to_uint8, whole_to_uint8
-from dign.core.placement import copy_to_device
 
 WEIGHT_BITS = 16
 ONE = 2**WEIGHT_BITS
