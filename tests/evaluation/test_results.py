@@ -14,6 +14,7 @@ from dign.evaluation.result_parts import ConditionResult, CorruptionResult
 from dign.evaluation.results import Results
 from dign.evaluation.summarize import CLEAN, make_results
 from dign.metrics import Calibration
+from dign.metrics.corruption_error import ALEXNET
 
 ROOT = Path(__file__).parents[2]
 
@@ -114,3 +115,15 @@ def test_corruptions_of_other_sets_are_no_part_of_the_means():
     results = make_results(counts, RunInfo("r", "dign", "DiGN", "m", "d"), EvaluationInfo(bins=2), ["a", "b"])
     assert results.mca == 70 and results.calibration.all.count == 10 and results.summary.families == {"weather": 70}
     assert results.corruptions["ripple"].family == "c-bar"
+
+
+def test_models_of_imagenet_have_an_mce():
+    counts = {CLEAN: count(8)} | {(name, severity): count(5) for name in ALEXNET for severity in range(1, 6)}
+    how = EvaluationInfo(bins=2, jpeg_quality=85)
+    run, classes = RunInfo("r", "external", "R", "m", "imagenet"), [f"n{number:08d}" for number in range(1000)]
+    results = make_results(counts, run, how, classes)
+    assert results.imagenet_c.mce == pytest.approx(sum(5000 / error for error in ALEXNET.values()) / 15)
+    assert "relative mCE" in repr(results) and results.to_json()["summary"]["imagenet_c"]["mce"] < 100
+    assert Results.from_json(results.to_json()).to_json() == results.to_json()
+    assert make_results(counts, run, how, classes[:200]).imagenet_c is None, "other classes"
+    assert make_results(counts, run, EvaluationInfo(bins=2), classes).imagenet_c is None, "not JPEG"

@@ -253,6 +253,8 @@ def summary_line(name: str, results: Results) -> str:
         accuracies += [f"{results.mca:.1f} % {which}"]
     if results.mca is None and EXCLUDED in results.corruptions:
         accuracies += [f"{results.corruptions[EXCLUDED].accuracy:.1f} % under {EXCLUDED}"]
+    if results.imagenet_c:
+        accuracies += [f"mCE {results.imagenet_c.mce:.1f} % (relative {results.imagenet_c.relative_mce:.1f} %)"]
     accuracies += [f"{scores.accuracy:.1f} % under {TITLES[name]}" for name, scores in results.sets.items()]
     shown = {EXCLUDED, *MCA_CORRUPTIONS, *(name for key in results.sets for name in SETS[key])}
     others = {name: each for name, each in results.corruptions.items() if name not in shown}

@@ -19,6 +19,9 @@ def format_table(results: Results) -> str:
     lines += _align([("%", "accuracy", "ECE", "RMSE", "OE"), *_score_rows(results)])
     lines += _balanced_lines(results)
     lines += _uncertainty_lines(results)
+    if results.imagenet_c:
+        errors = (("mCE", results.imagenet_c.mce), ("relative mCE", results.imagenet_c.relative_mce))
+        lines += ["", *_align([("% of AlexNet's error", ""), *((name, _number(value)) for name, value in errors)])]
     severities = sorted({severity for each in results.corruptions.values() for severity in each.severities})
     if severities:
         rows = [

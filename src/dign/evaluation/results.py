@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dign.core.errors import UserError, quote_path
 from dign.core.files import parse_json, read_json, write_json
 from dign.core.text import clean_text
+from dign.corruptions import STORED_QUALITY
 from dign.evaluation.confusion_result import ConfusionResult, read_confusion
 from dign.evaluation.image_record import ImageRecord
 from dign.evaluation.json_values import BrokenResults, as_object, fail
@@ -31,6 +32,7 @@ from dign.evaluation.result_parts import (
 from dign.evaluation.result_table import format_table
 from dign.metrics import CalibrationScores
 from dign.metrics.aggregation import counts_in_mca
+from dign.metrics.corruption_error import CorruptionError, are_imagenet_classes, corruption_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -114,6 +116,16 @@ class Results:
         """Proper scores and the like: `.clean`, and their means over `.noise` and `.all`; None for older files."""
         conditions = list_conditions(self.clean, self.corruptions)
         return pool_uncertainty({pair: each.uncertainty for pair, each in conditions.items() if each.uncertainty})
+
+    @cached_property
+    def imagenet_c(self) -> CorruptionError | None:
+        """mCE and relative mCE, in percent of AlexNet's errors; None unless the fifteen corruptions of ImageNet-C were
+        measured at all severities, as JPEG of quality 85, on the thousand classes of ImageNet, named by WordNet id.
+        """
+        how = self.evaluation
+        if not are_imagenet_classes(self.classes) or how.jpeg_quality != STORED_QUALITY["imagenet"]:
+            return None
+        return corruption_error({name: each.accuracies for name, each in self.corruptions.items()}, self.clean.accuracy)
 
     @property
     def counted(self) -> tuple[str, ...]:
@@ -254,6 +266,8 @@ class Results:
             "corruptions": {name: corruption.to_json() for name, corruption in self.corruptions.items()},
             "summary": self.summary.to_json(),
         }
+        if self.imagenet_c:
+            value["summary"]["imagenet_c"] = asdict(self.imagenet_c)
         if self.sets:
             value["summary"]["sets"] = {name: scores_to_json(scores) for name, scores in self.sets.items()}
         if self.temperature:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from dign.core.errors import UserError
-from dign.corruptions import NAMES, SETS, corrupt, open_benchmark, write_benchmark
+from dign.corruptions import NAMES, SETS, corrupt, family_of, open_benchmark, write_benchmark
 from dign.corruptions.benchmark.read import TINY_IMAGENET_C
 
 CLASSES = ("ant", "bee", "cow")
@@ -184,3 +184,18 @@ def test_a_published_c_bar_needs_no_manifest_and_is_whole(tmp_path: Path, images
         open_benchmark(tmp_path)
     with pytest.raises(UserError, match="which dign did not write"):
         write(images, labels, tmp_path, names=("fog",))
+
+
+def test_imagenet_c_as_it_is_downloaded_has_a_level_of_families(tmp_path: Path, images, labels) -> None:
+    write(images, labels, tmp_path / "flat", names=TINY_IMAGENET_C, layout="folders")
+    for name in TINY_IMAGENET_C:
+        family = tmp_path / "imagenet-c" / family_of(name)
+        family.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "flat" / name).rename(family / name)
+    benchmark = open_benchmark(tmp_path / "imagenet-c")
+    assert benchmark.names == TINY_IMAGENET_C and benchmark.jpeg_quality == 85
+    assert benchmark.condition("fog", 2).labels.tolist() == sorted(labels.tolist())
+    shutil.rmtree(tmp_path / "imagenet-c" / "weather" / "fog" / "4")
+    with pytest.raises(UserError, match=r"fog.4 is missing: fetch or make it again"):
+        open_benchmark(tmp_path / "imagenet-c")
+    assert len(open_benchmark(tmp_path / "imagenet-c", severities=(1, 2))) == 30

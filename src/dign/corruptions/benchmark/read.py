@@ -15,7 +15,7 @@ from dign.core.errors import UserError, unknown_name
 from dign.core.files import map_array
 from dign.corruptions.benchmark.manifest import FOLDERS, LABELS, NPY, check_parts, part_name, read_manifest
 from dign.corruptions.sets import ALL_NAMES, C_BAR, IMAGENET_C_BAR
-from dign.corruptions.settings import NAMES, SEVERITIES
+from dign.corruptions.settings import FAMILIES, NAMES, SEVERITIES
 from dign.corruptions.storage import FILE_QUALITY
 
 TINY_IMAGENET_C: tuple[str, ...] = tuple(
@@ -182,7 +182,7 @@ def _stored_severities(manifest: dict[str, Any] | None) -> tuple[int, ...]:
 def _guess_layout(folder: Path) -> str:
     if (folder / LABELS).exists() or any((folder / part_name(NPY, name)).exists() for name in ALL_NAMES):
         return NPY
-    if any((folder / name).is_dir() for name in ALL_NAMES):
+    if any(_find_corruption(folder, name).is_dir() for name in ALL_NAMES):
         return FOLDERS
     raise UserError(
         f"{folder} is not a benchmark: it has neither {LABELS} and files such as fog.npy nor folders such as fog/1."
@@ -217,7 +217,13 @@ def _published_names(folder: Path, layout: str) -> tuple[str, ...]:
 
 
 def _is_stored(folder: Path, layout: str, name: str) -> bool:
-    return (folder / (part_name(NPY, name) if layout == NPY else name)).exists()
+    return (folder / part_name(NPY, name) if layout == NPY else _find_corruption(folder, name)).exists()
+
+
+def _find_corruption(folder: Path, name: str) -> Path:
+    """The folder of a corruption; ImageNet-C as it is downloaded has one more level, as in noise/shot_noise."""
+    places = (folder / name, *(folder / family / name for family in (*FAMILIES, "extra")))
+    return next((place for place in places if place.is_dir()), places[0])
 
 
 def _is_listed(manifest: dict[str, Any], layout: str, name: str) -> bool:
@@ -355,9 +361,9 @@ def _decode(path: Path) -> np.ndarray:
 
 def _folder_condition(benchmark: Benchmark, name: str, severity: int) -> Condition:
     """Files in the order of their class folders, and of their names inside."""
-    folder = benchmark.folder / name / str(severity)
+    folder = _find_corruption(benchmark.folder, name) / str(severity)
     if not folder.is_dir():
-        raise UserError(f"{folder} is missing.")
+        raise UserError(f"{folder} is missing: fetch or make it again, or evaluate only the other severities.")
     found = sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
     classes = benchmark.classes or tuple(found)
     strange = [class_name for class_name in found if class_name not in classes]

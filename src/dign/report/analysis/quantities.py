@@ -116,6 +116,23 @@ SET_MEANS: tuple[Quantity, ...] = tuple(
     )
 )
 """Scores over the sets of corruptions beyond the common ones, which are no part of mCA."""
+IMAGENET_C: tuple[Quantity, ...] = (
+    Quantity(
+        "mce",
+        "mCE",
+        "Mean error under the fifteen corruptions of ImageNet-C, in percent of AlexNet's.",
+        False,
+        lambda run: run.results.imagenet_c.mce if run.results.imagenet_c else None,
+    ),
+    Quantity(
+        "relative_mce",
+        "Rel. mCE",
+        "What the corruptions of ImageNet-C add to the clean error, in percent of what they add to AlexNet's.",
+        False,
+        lambda run: run.results.imagenet_c.relative_mce if run.results.imagenet_c else None,
+    ),
+)
+"""Only of models with ImageNet's classes."""
 
 _SCORES = {
     "rmse": ("RMSE", "Root mean square gap between confidence and accuracy, in percent", False),

@@ -9,6 +9,7 @@ from dign.metrics.aggregation import EXCLUDED
 from dign.report.analysis.quantities import (
     CALIBRATION,
     CLEAN_ACCURACY,
+    IMAGENET_C,
     MCA,
     MEANS,
     NOISE_MEANS,
@@ -172,7 +173,7 @@ def summary_table(study: Study) -> Table:
     """What matters most comes first: a narrow terminal shows only the first columns."""
     errors = [CALIBRATION["noise", "ece"], CALIBRATION["clean", "ece"]]
     more = [CALIBRATION["noise", score] for score in ("rmse", "oe", "sharpness")]
-    quantities = [CLEAN_ACCURACY, *MEANS, *errors, *more, *SET_MEANS]
+    quantities = [CLEAN_ACCURACY, *MEANS, *errors, *more, *SET_MEANS, *IMAGENET_C]
     return by_method(study, quantities, "summary", f"Summary, {study.data}", SPREAD)
 
 
