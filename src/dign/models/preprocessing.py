@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
+from dign.core.checks import check_value
+from dign.core.errors import UserError
+
+LARGEST = 4096
 FITS = ("crop", "pad", "squash")
 INTERPOLATIONS = ("bilinear", "bicubic")
 
@@ -20,6 +24,9 @@ class Preprocessing:
         crop_fraction: The share of the resized picture's shorter side that the crop keeps.
         interpolation: One of `INTERPOLATIONS`.
 
+    Raises:
+        UserError: A value is out of range.
+
     >>> Preprocessing(size=224, crop_fraction=0.875).describe()
     '224 pixels, crop fraction 0.875'
     """
@@ -30,6 +37,20 @@ class Preprocessing:
     fit: str | None = None
     crop_fraction: float | None = None
     interpolation: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.size is not None and not 1 <= self.size <= LARGEST:
+            raise UserError(f"size must be from 1 to {LARGEST} pixels, not {self.size}.")
+        for name, low in (("mean", -1e4), ("std", 1e-6)):
+            values = getattr(self, name)
+            if values is not None and not (len(values) == 3 and all(low <= value <= 1e4 for value in values)):
+                shown = "numbers above 0" if name == "std" else "numbers"
+                raise UserError(f"{name} must be three {shown}, not {', '.join(map(str, values))}.")
+        if self.crop_fraction is not None and not 0.1 <= self.crop_fraction <= 1:
+            raise UserError(f"crop_fraction must be from 0.1 to 1, not {self.crop_fraction}.")
+        for name, choices in (("fit", FITS), ("interpolation", INTERPOLATIONS)):
+            if getattr(self, name) is not None:
+                check_value(name, getattr(self, name), choices, None)
 
     def override(self, other: Preprocessing) -> Preprocessing:
         """This, with what `other` knows in its place.

@@ -66,6 +66,9 @@ def test_what_the_file_says_is_read(tmp_path, config, expected):
     [
         ({"size": {"height": 4, "width": 8}}, "images of 4 x 8 pixels, where squares are expected"),
         ({"image_mean": [0.5], "image_std": [0.5]}, "1 channels, where 3 are expected"),
+        ({"image_mean": [0.5] * 3, "image_std": [0, 0, 0]}, "std must be three numbers above 0"),
+        ({"size": {"shortest_edge": -3}}, "size must be from 1 to 4096"),
+        ({"rescale_factor": 0, "do_normalize": False}, "division by zero"),
         ({"image_mean": ["a", "b", "c"]}, "could not convert"),
     ],
 )

@@ -68,7 +68,10 @@ def _open_timm(folder: Path, config: dict[str, Any], given: Preprocessing) -> Fo
     if weights is None:
         raise UserError(f"{folder} has no weights: expected {' or '.join(TIMM_WEIGHTS)}.")
     stated = config.get("pretrained_cfg")
-    known = read_timm_preprocessing(stated) if isinstance(stated, dict) else Preprocessing()
+    try:
+        known = read_timm_preprocessing(stated) if isinstance(stated, dict) else Preprocessing()
+    except (ValueError, TypeError, KeyError) as error:
+        raise UserError(f"pretrained_cfg in {folder / CONFIG} cannot be used: {error}") from error
     model = open_architecture(f"{TIMM}{config['architecture']}", weights, known.override(given))
     names = config.get("label_names")
     model.name = folder.resolve().name

@@ -28,8 +28,8 @@ def read_preprocessing(folder: Path) -> Preprocessing:
         if not isinstance(config, dict):
             raise ValueError("it is not an object")
         return _read(config)
-    except (OSError, ValueError, TypeError, KeyError, ZeroDivisionError) as error:
-        raise UserError(f"{path} cannot be used: {error}.") from error
+    except (OSError, ValueError, TypeError, KeyError, ArithmeticError) as error:
+        raise UserError(f"{path} cannot be used: {str(error).rstrip('.')}.") from error
 
 
 def _read(config: dict[str, Any]) -> Preprocessing:
