@@ -203,3 +203,16 @@ def test_sums_are_those_of_numpy_to_the_last_bit():
         expected = expected + np.bincount(index, confidence - (index + 0.5) / 16, minlength=16)
         metric.update(probabilities, labels)
     assert metric.state()["deviation"].tolist() == expected.tolist()
+
+
+def test_the_ece_that_chance_gives_a_perfectly_calibrated_model():
+    """Simulated: labels drawn with the confidences themselves, 359 images as of the digits."""
+    generator = np.random.default_rng(0)
+    found, expected = [], []
+    for _ in range(100):
+        p = torch.tensor(generator.uniform(0.5, 1, 359))
+        metric = Calibration()
+        metric.update(torch.stack([p, 1 - p], 1), torch.tensor(generator.random(359) > p.numpy()).long())
+        found.append(metric.compute().ece)
+        expected.append(metric.expected_ece())
+    assert np.mean(expected) == pytest.approx(np.mean(found), rel=0.05) and np.mean(found) > 3

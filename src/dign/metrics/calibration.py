@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -144,6 +145,18 @@ class Calibration(Metric[CalibrationScores]):
             oe=100 * float((weight * confidence * gap.clamp(min=0)).sum()),
             sharpness=1 / spread if spread > 0 else None,
         )
+
+    def expected_ece(self) -> float:
+        """The ECE, in percent, that a perfectly calibrated model would have on so many predictions, by chance alone.
+
+        In a bin of n predictions of confidence c the accuracy differs from c by sqrt(2 c (1 - c) / (pi n)) in the mean,
+        and ECE is the sum of such distances: it is never 0, and larger the fewer images there are.
+        """
+        state = self._final_state()
+        counts = state["counts"].clamp(min=1).double()
+        confidence = (self._midpoints() + state["deviation"] / counts).clamp(0, 1)
+        weight = state["counts"].double() / state["counts"].sum()
+        return 100 * float((weight * (2 * confidence * (1 - confidence) / (math.pi * counts)).sqrt()).sum())
 
     def reliability(self) -> dict[str, list[float]]:
         """Per bin: `count`, mean `confidence` and `accuracy` in [0,1] (both 0 where the bin is empty)."""

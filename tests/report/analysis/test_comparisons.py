@@ -3,7 +3,31 @@
 import pytest
 
 from dign.report.analysis.comparisons import comparison_table, difference_table
+from dign.report.analysis.significance import Difference, compare, correct
+from dign.report.analysis.study import Statistic
 from dign.report.make import study_of
+
+
+def test_the_interval_of_the_best_holds_where_the_best_is_picked_by_the_data():
+    """Six methods that do not differ, three seeds: the best against the second, corrected for 15 pairs."""
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    wrong = 0
+    for _ in range(400):
+        found = [Statistic(dict(enumerate(generator.normal(size=3)))) for _ in range(6)]
+        best, *_, last = sorted(found, key=lambda statistic: -statistic.mean)
+        (difference,) = correct([compare(best, last)], 15)
+        assert difference.decided == (abs(difference.mean) > difference.half_width), "p and interval agree"
+        wrong += difference.decided
+    assert wrong <= 20 + 9, "5 % of 400, and two standard deviations"
+
+
+def test_corrections_by_hand():
+    plain = [Difference(1.0, 3, p_seeds=p, seed_error=0.1) for p in (0.01, 0.02)]
+    assert [d.p for d in correct(plain)] == [0.02, 0.02], "Holm"
+    assert [d.p for d in correct(plain, 10)] == [0.1, 0.2]
+    assert correct([None, plain[0]])[0] is None and correct([None, plain[0]])[1].p == 0.01
 
 
 def test_differences_name_the_best_and_say_when_seeds_are_too_few(grid_runs, demo_runs):

@@ -32,7 +32,9 @@ def test_the_opening_of_one_run_and_of_runs_without_noise(fake_run, tmp_path):
 
 
 def test_significance_is_spoken_of_where_there_are_seeds(grid_runs):
-    assert re.search(r"over 3 seeds \(paired t-test, p [=<] 0\.\d+\)", " ".join(opening(study_of([grid_runs]))))
+    assert re.search(
+        r"over 3 seeds \(p [=<] 0\.\d+, corrected for 45 pairs\)", " ".join(opening(study_of([grid_runs])))
+    )
 
 
 def test_study_and_page_agree_on_the_best(grid_runs):

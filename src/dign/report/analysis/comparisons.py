@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MEANS, Quantity, corruption_accuracy
-from dign.report.analysis.significance import Difference, compare, holm
+from dign.report.analysis.significance import TEST, Difference, compare_groups, correct
 from dign.report.analysis.story import main_quantity, ranking
 from dign.report.analysis.study import Group, Study
 from dign.report.analysis.tables import (
@@ -21,11 +19,9 @@ from dign.report.analysis.tables import (
     statistic_cell,
 )
 
-TEST = "paired t-test over the seeds that both have, two-sided; fewer than three: too few seeds"
-
 
 def difference_table(study: Study) -> Table | None:
-    """For each model, the best method minus every other, with Holm's correction for so many comparisons.
+    """For each model, the best method minus every other, corrected for all the pairs that could have been compared.
 
     None where nothing can be compared, or where `comparison_table` says it all.
     """
@@ -38,35 +34,38 @@ def difference_table(study: Study) -> Table | None:
         if len(ranked) < 2:
             continue
         best, others = ranked[0], [group for group in study.of_model(model) if group is not ranked[0]]
-        columns = [_differences(best, others, quantity) for quantity in quantities]
+        tests = len(quantities) * len(ranked) * (len(ranked) - 1) // 2  # the best is picked by the data: any pair
+        columns = [_differences(best, others, quantity, tests) for quantity in quantities]
         rows = [Row(group.label, tuple(column[i] for column in columns), group.slot) for i, group in enumerate(others)]
         sections.append(Section(f"{best.label} ({model}) against", tuple(rows)))
     if not sections:
         return None
     caption = (
-        f"Difference of means with its 95 % interval and p-value ({TEST}), corrected for the number of comparisons "
-        f"in a column (Holm). Best: by {main_quantity(study).label}."
+        f"Difference of means with an interval and a p-value. {TEST} Since the best is picked by these very data "
+        f"({main_quantity(study).label}), both are corrected for all pairs of methods and all columns (Bonferroni): "
+        "the intervals hold together with 95 %."
     )
     columns = tuple(Column(quantity.label.removeprefix("Corrupt "), quantity.help) for quantity in quantities)
     return Table("differences", "The best against the others", caption, "Method", columns, tuple(sections))
 
 
-def _differences(best: Group, others: list[Group], quantity: Quantity) -> list[Cell]:
-    own = best.statistic(quantity)
-    found = [compare(own, s) if own and (s := group.statistic(quantity)) else None for group in others]
-    corrected = holm([difference.p if difference else None for difference in found])
+def _differences(best: Group, others: list[Group], quantity: Quantity, tests: int) -> list[Cell]:
+    found = correct([compare_groups(best, group, quantity) for group in others], tests)
     return [
-        Cell() if difference is None else Cell(describe(replace(difference, p=p)), difference.mean)
-        for difference, p in zip(found, corrected, strict=True)
+        Cell() if difference is None else Cell(describe(difference, quantity.decimals), difference.mean)
+        for difference in found
     ]
 
 
-def describe(difference: Difference) -> str:
+def describe(difference: Difference, decimals: int = 1) -> str:
     """'+3.2 [1.1, 5.3], p = 0.012', or '+3.2, too few seeds'."""
+    change = signed(difference.mean, decimals)
     if difference.p is None:
-        return f"{signed(difference.mean)}, {difference.verdict}"
+        return f"{change}, {difference.verdict}"
+    if difference.half_width is None:
+        return f"{change}, {difference.p_text}"
     low, high = difference.mean - difference.half_width, difference.mean + difference.half_width
-    return f"{signed(difference.mean)} [{number(low)}, {number(high)}], {difference.p_text}"
+    return f"{change} [{number(low, decimals)}, {number(high, decimals)}], {difference.p_text}"
 
 
 def comparison_table(study: Study) -> Table | None:
@@ -75,24 +74,30 @@ def comparison_table(study: Study) -> Table | None:
         return None
     first, second = study.groups
     quantities = [CLEAN_ACCURACY, *MEANS, *map(corruption_accuracy, study.corruptions), *CALIBRATION.values()]
-    rows = [_comparison_row(quantity, first, second) for quantity in measured(study, quantities)]
+    present = measured(study, quantities)
+    differences = correct([compare_groups(second, first, quantity) for quantity in present])
+    rows = [
+        _comparison_row(quantity, first, second, difference)
+        for quantity, difference in zip(present, differences, strict=True)
+    ]
+    tested = next((each.tested for each in differences if each and each.tested), "seeds")
     columns = (Column(first.label, slot=first.slot), Column(second.label, slot=second.slot),
-               Column(f"Second {MINUS} first"), Column("Over seeds", numeric=False))  # fmt: skip
+               Column(f"Second {MINUS} first"), Column(f"Over {tested}", numeric=False))  # fmt: skip
     title = f"{first.label} and {second.label}"
-    caption = f"Better in bold. Over seeds: {TEST}."
+    caption = f"Better in bold. {TEST} P-values are corrected for the {len(rows)} rows (Holm)."
     return Table("comparison", title, caption, "Metric", columns, (Section(None, tuple(rows)),))
 
 
-def _comparison_row(quantity: Quantity, first: Group, second: Group) -> Row:
+def _comparison_row(quantity: Quantity, first: Group, second: Group, difference: Difference | None) -> Row:
     statistics = [first.statistic(quantity), second.statistic(quantity)]
-    label = f"{quantity.label} {quantity.arrow}"
-    if None in statistics:
-        return Row(label, (*map(statistic_cell, statistics), Cell(), Cell()), help=quantity.help)
-    a, b = (statistic.mean for statistic in statistics)
+    label, digits = f"{quantity.label} {quantity.arrow}", quantity.decimals
+    if difference is None:
+        shown = [statistic_cell(statistic, decimals=digits) for statistic in statistics]
+        return Row(label, (*shown, Cell(), Cell()), help=quantity.help)
+    a, b = (statistic.mean for statistic in statistics if statistic)
     first_wins = (a > b) == quantity.higher_is_better
-    better = (False, False) if number(a) == number(b) else (first_wins, not first_wins)
-    difference = compare(statistics[1], statistics[0])
-    cells = [statistic_cell(statistic, best) for statistic, best in zip(statistics, better, strict=True)]
-    change = Cell(signed(difference.mean), difference.mean)
+    better = (False, False) if number(a, digits) == number(b, digits) else (first_wins, not first_wins)
+    cells = [statistic_cell(statistic, best, digits) for statistic, best in zip(statistics, better, strict=True)]
+    change = Cell(signed(difference.mean, digits), difference.mean)
     verdict = "too few seeds" if difference.p is None else f"{difference.verdict}, {difference.p_text}"
     return Row(label, (*cells, change, Cell(verdict)), help=quantity.help)

@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from dign.corruptions import FAMILIES, SEVERITIES
-from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MCA, MCA_N, Quantity, corruption_accuracy
+from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA, MCA_N, RAW, Quantity, corruption_accuracy
 from dign.report.analysis.study import Group, Study
 from dign.report.analysis.tables import Cell, Column, Row, Section, Table, number, signed, statistic_cell
 
@@ -28,7 +28,7 @@ MEANS = (
     replace(MCA, read=lambda run: run.results.mca if run.results.goes_beyond_noise else None),
 )
 """The paper calls them mCA-N and mCA on Tiny-ImageNet-C too, which has fewer corruptions: `_comparable` counts them."""
-COMPARED = (CLEAN_ACCURACY, *MEANS, *map(corruption_accuracy, sorted(FAMILIES["noise"])), *CALIBRATION.values())
+COMPARED = (CLEAN_ACCURACY, *MEANS, *map(corruption_accuracy, sorted(FAMILIES["noise"])), *RAW.values())
 
 
 @cache

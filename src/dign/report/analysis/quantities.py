@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dign.corruptions.sets import FURTHER_SETS, SETS, TITLES
 from dign.evaluation.result_parts import PooledCalibration
 from dign.metrics import Calibration
+from dign.metrics.aggregation import MCA_CORRUPTIONS, MCA_N_CORRUPTIONS
 from dign.report.load import Run
+
+
+@dataclass(frozen=True)
+class ImageScore:
+    """A score of what each image got: "accuracy", "ece", "rmse" or "oe", over the conditions that `choose` names."""
+
+    score: str
+    choose: Callable[[Run], Sequence[tuple[str, int]]]
+
+
+def _conditions(place: str) -> Callable[[Run], list[tuple[str, int]]]:
+    """The conditions of "clean", of "noise" (those of mCA-N) or of "all" (those of mCA)."""
+
+    def choose(run: Run) -> list[tuple[str, int]]:
+        if place == "clean":
+            return [("clean", 0)]
+        wanted = MCA_N_CORRUPTIONS if place == "noise" else MCA_CORRUPTIONS
+        corruptions = run.results.corruptions
+        return [(name, level) for name in wanted if name in corruptions for level in corruptions[name].severities]
+
+    return choose
 
 
 @dataclass(frozen=True)
@@ -24,6 +46,8 @@ class Quantity:
     read: Callable[[Run], float | None]
     decimals: int = 1
     """Digits that tables show."""
+    images: ImageScore | None = None
+    """How it follows from what each image got; None where it does not."""
 
     @property
     def arrow(self) -> str:
@@ -36,6 +60,8 @@ def _pooled(where: str, score: str) -> Callable[[Run], float | None]:
 
 def _scaled(where: str, score: str) -> Callable[[Run], float | None]:
     def read(run: Run) -> float | None:
+        if run.results.calibrator:
+            return _score(run, run.results.calibration, where, score)
         temperature = run.results.temperature
         return _score(run, temperature.calibration, where, score) if temperature else None
 
@@ -53,6 +79,7 @@ CLEAN_ACCURACY = Quantity(
     "Accuracy on the clean test images, in percent.",
     True,
     lambda run: run.results.clean.accuracy,
+    images=ImageScore("accuracy", _conditions("clean")),
 )
 MCA_N = Quantity(
     "mca_n",
@@ -60,6 +87,7 @@ MCA_N = Quantity(
     "Mean accuracy over impulse, shot and speckle noise and their severities, in percent.",
     True,
     lambda run: run.results.mca_n if run.results.summary.noise_complete else None,
+    images=ImageScore("accuracy", _conditions("noise")),
 )
 NOISE_MEAN = Quantity(
     "noise_mean",
@@ -67,6 +95,7 @@ NOISE_MEAN = Quantity(
     "Mean accuracy over the part of mCA-N's three noises that was measured, and their severities, in percent.",
     True,
     lambda run: None if run.results.summary.noise_complete else run.results.mca_n,
+    images=ImageScore("accuracy", _conditions("noise")),
 )
 MCA = Quantity(
     "mca",
@@ -74,6 +103,7 @@ MCA = Quantity(
     "Mean accuracy over all eighteen corruptions but Gaussian noise, and their severities, in percent.",
     True,
     lambda run: run.results.mca if run.results.complete else None,
+    images=ImageScore("accuracy", _conditions("all")),
 )
 CORRUPTION_MEAN = Quantity(
     "corruption_mean",
@@ -81,6 +111,7 @@ CORRUPTION_MEAN = Quantity(
     "Mean accuracy over the part of mCA's eighteen corruptions that was measured, and their severities, in percent.",
     True,
     lambda run: run.results.mca if run.results.goes_beyond_noise and not run.results.complete else None,
+    images=ImageScore("accuracy", _conditions("all")),
 )
 NOISE_MEANS = (MCA_N, NOISE_MEAN)
 MEANS = (MCA_N, NOISE_MEAN, MCA, CORRUPTION_MEAN)
@@ -147,7 +178,12 @@ _PLACES = {
 }
 CALIBRATION: dict[tuple[str, str], Quantity] = {
     (place, score): Quantity(
-        f"{place}_{score}", pattern.format(name), f"{text}; {what}.", higher, _pooled(place, score)
+        f"{place}_{score}",
+        pattern.format(name),
+        f"{text}; {what}.",
+        higher,
+        _pooled(place, score),
+        images=None if score == "sharpness" else ImageScore(score, _conditions(place)),
     )
     for place, (pattern, what) in _PLACES.items()
     for score, (name, text, higher) in _SCORES.items()
@@ -215,13 +251,44 @@ def corruption_uncertainty(name: str, score: str) -> Quantity:
     return Quantity(f"{name}_{score}", title, help, higher, read, decimals)
 
 
+def _raw(where: str, score: str) -> Callable[[Run], float | None]:
+    def read(run: Run) -> float | None:
+        own = run.results.calibrator
+        pooled = own.calibration if own else run.results.calibration
+        return _score(run, pooled, where, score) if pooled else None
+
+    return read
+
+
+def _raw_conditions(place: str) -> Callable[[Run], list[tuple[str, int]]]:
+    """As `_conditions`; none where the images' record is of calibrated predictions."""
+    return lambda run: [] if run.results.calibrator else _conditions(place)(run)
+
+
+RAW: dict[tuple[str, str], Quantity] = {
+    (place, score): replace(
+        plain,
+        read=_raw(place, score),
+        images=None if score == "sharpness" else ImageScore(score, _raw_conditions(place)),
+    )
+    for (place, score), plain in CALIBRATION.items()
+}
+"""Calibration as training leaves it, before the calibrator that is part of a model: what the paper measures."""
+
 TEMPERATURE = Quantity(
     "temperature",
     "T",
     "Temperature fitted on the validation images: above 1 the model was too sure of itself.",
     None,
-    lambda run: run.results.temperature.value if run.results.temperature else None,
+    lambda run: _temperature(run),
 )
+
+
+def _temperature(run: Run) -> float | None:
+    own, fitted = run.results.calibrator, run.results.temperature
+    return own.value if own else fitted.value if fitted else None
+
+
 SCALED: dict[tuple[str, str], Quantity] = {
     (place, score): Quantity(
         f"{plain.key}_tempered",
@@ -250,8 +317,13 @@ def corruption_accuracy(name: str) -> Quantity:
         corruption = run.results.corruptions.get(name)
         return corruption.accuracy if corruption else None
 
+    def choose(run: Run) -> list[tuple[str, int]]:
+        corruption = run.results.corruptions.get(name)
+        return [(name, severity) for severity in corruption.severities] if corruption else []
+
     title = corruption_title(name)
-    return Quantity(name, title, f"Accuracy under {title.lower()}, mean over severities, in percent.", True, read)
+    text = f"Accuracy under {title.lower()}, mean over severities, in percent."
+    return Quantity(name, title, text, True, read, images=ImageScore("accuracy", choose))
 
 
 def severity_accuracy(severity: int, names: tuple[str, ...], label: str) -> Quantity:

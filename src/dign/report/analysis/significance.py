@@ -1,30 +1,73 @@
-"""Is a difference between two methods more than luck? Paired over seeds, from three seeds on."""
+"""Is a difference between two methods more than luck? Over seeds, from three on, and over images, where they are kept.
+
+A difference counts only where both tests find it: seeds say whether it comes back with another training, images whether
+it comes back with other test images. Where many differences are looked at, or the best is picked by the data first,
+`correct` makes p-values and intervals hold for all of them together.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import NormalDist
 
-from dign.report.analysis.study import Statistic
+from dign.report.analysis.image_tests import ImageDifference, compare_images
+from dign.report.analysis.quantities import Quantity
+from dign.report.analysis.study import Group, Statistic
 
 MIN_SEEDS = 3
 LEVEL = 0.05
+TEST = (
+    "Tests: paired t-test over the seeds that both have, from three on, and, where results keep what each image got, "
+    "over images (paired bootstrap; McNemar's test for two models on one condition); the larger p-value counts, and "
+    "where only one of the two can be made, that one."
+)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """First minus second, over the seeds that both have; without enough of them only `mean` is known.
+    """First minus second, over the seeds that both have.
 
     Where they have no seed in common, `mean` is the difference of the means over the seeds of each, and `seeds` is 0.
     """
 
     mean: float
     seeds: int
-    p: float | None = None
-    """Two-sided p-value of the paired t-test; None: too few seeds."""
-    half_width: float | None = None
-    """Half of the 95 % confidence interval."""
+    p_seeds: float | None = None
+    """Two-sided p-value of the paired t-test over seeds; None: too few seeds."""
+    seed_error: float | None = None
+    """Standard error over seeds; None where all seeds differ by the same."""
+    images: ImageDifference | None = None
+    """The same difference over images; None where they are not kept."""
+    tests: int = 1
+    """Comparisons that were made at once."""
+    p_corrected: float | None = None
+    """The corrected p-value, where it is not `tests` times the plain one."""
+
+    @property
+    def p(self) -> float | None:
+        """The p-value that decides: the larger of the two, corrected for `tests`; None where nothing can be tested."""
+        if self.p_corrected is not None:
+            return self.p_corrected
+        plain = self.plain_p
+        return None if plain is None else min(1.0, plain * self.tests)
+
+    @property
+    def plain_p(self) -> float | None:
+        known = [p for p in (self.p_seeds, self.images.p if self.images else None) if p is not None]
+        return max(known, default=None)
+
+    @property
+    def half_width(self) -> float | None:
+        """Half of the confidence interval that holds for all `tests` together; None where nothing can be tested."""
+        level = LEVEL / self.tests
+        widths = []
+        if self.seed_error is not None:
+            widths.append(self.seed_error * critical_value(self.seeds - 1, level))
+        if self.images:
+            widths.append(self.images.error * NormalDist().inv_cdf(1 - level / 2))
+        return max(widths, default=None)
 
     @property
     def decided(self) -> bool:
@@ -36,17 +79,48 @@ class Difference:
         return "p < 0.001" if self.p < 0.001 else f"p = {self.p:.3f}"
 
     @property
+    def tested(self) -> str:
+        """'3 seeds and 10000 images'."""
+        seeds = [f"{self.seeds} seeds"] if self.p_seeds is not None else []
+        return " and ".join([*seeds, *([f"{self.images.images} images"] if self.images else [])])
+
+    @property
     def verdict(self) -> str:
         if self.p is None:
             return "too few seeds"
         return "significant" if self.decided else "not significant"
 
 
+def compare_groups(first: Group, second: Group, quantity: Quantity) -> Difference | None:
+    """The difference of two groups in a quantity, over seeds and over images; None where one does not have it."""
+    sides = first.statistic(quantity), second.statistic(quantity)
+    if sides[0] is None or sides[1] is None:
+        return None
+    return replace(compare(*sides), images=compare_images(first, second, quantity))
+
+
+def correct(differences: Sequence[Difference | None], tests: int | None = None) -> list[Difference | None]:
+    """Differences with p-values and intervals that hold for all of them together.
+
+    With `tests`, how many comparisons there might have been (all pairs, where the best was picked by the data), by
+    Bonferroni; otherwise p-values by Holm over those given, and intervals by Bonferroni over them.
+    """
+    known = [difference for difference in differences if difference is not None and difference.plain_p is not None]
+    if tests is not None:
+        return [difference and replace(difference, tests=tests) for difference in differences]
+    corrected = holm([difference.plain_p if difference else None for difference in differences])
+    return [
+        difference and replace(difference, tests=max(len(known), 1), p_corrected=p)
+        for difference, p in zip(differences, corrected, strict=True)
+    ]
+
+
 def compare(first: Statistic, second: Statistic) -> Difference:
     """The paired t-test over the seeds that both statistics have.
 
     With d_s the difference at seed s and sd its sample standard deviation, t = mean(d) / (sd / sqrt(n)) follows
-    Student's distribution with n-1 degrees of freedom where the methods do not differ.
+    Student's distribution with n-1 degrees of freedom where the methods do not differ. Where all n seeds differ by
+    exactly the same there is no spread to measure with: then the sign test decides, 2 / 2^n.
     """
     seeds = sorted(first.by_seed.keys() & second.by_seed.keys())
     if not seeds:
@@ -59,9 +133,8 @@ def compare(first: Statistic, second: Statistic) -> Difference:
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in differences) / (count - 1))
     error = deviation / math.sqrt(count)
     if error < 1e-12:
-        return Difference(mean, count, p=1.0 if abs(mean) < 1e-12 else 0.0, half_width=0.0)
-    p = two_sided_p(mean / error, count - 1)
-    return Difference(mean, count, p=p, half_width=error * critical_value(count - 1))
+        return Difference(mean, count, p_seeds=1.0 if abs(mean) < 1e-12 else 2 / 2**count)
+    return Difference(mean, count, p_seeds=two_sided_p(mean / error, count - 1), seed_error=error)
 
 
 def two_sided_p(t: float, freedom: int) -> float:
@@ -82,8 +155,8 @@ def two_sided_p(t: float, freedom: int) -> float:
 
 def critical_value(freedom: int, level: float = LEVEL) -> float:
     """The t at which the two-sided p-value is `level`, by bisection."""
-    low, high = 0.0, 1e3
-    for _ in range(80):
+    low, high = 0.0, 1e6
+    for _ in range(100):
         middle = (low + high) / 2
         low, high = (middle, high) if two_sided_p(middle, freedom) > level else (low, middle)
     return (low + high) / 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MEANS, Quantity
-from dign.report.analysis.significance import MIN_SEEDS, compare
+from dign.report.analysis.significance import MIN_SEEDS, compare_groups, correct
 from dign.report.analysis.study import Group, Study
 from dign.report.analysis.tables import number, statistic_cell
 
@@ -93,10 +93,13 @@ def _luck_line(ranked: list[Group], quantity: Quantity, study: Study) -> str:
     if len(ranked) == 1:
         return "There is nothing to compare it with."
     best, second = ranked[0], ranked[1]
-    difference = compare(best.statistic(quantity), second.statistic(quantity))
+    pairs = len(ranked) * (len(ranked) - 1) // 2  # the two are picked by the data: any pair might have been
+    (difference,) = correct([compare_groups(best, second, quantity)], pairs)
+    assert difference is not None  # both are ranked by it
     if number(difference.mean) == "0.0":
         return f"The next best, {name_of(second, study)}, is level with it."
     lead = f"Its lead over the next best, {name_of(second, study)}, is {number(difference.mean)} points"
     if difference.p is None:
         return f"{lead}; with fewer than {MIN_SEEDS} seeds in common, nobody can say whether that is luck."
-    return f"{lead}, {difference.verdict} over {difference.seeds} seeds (paired t-test, {difference.p_text})."
+    corrected = f", corrected for {pairs} pairs" if pairs > 1 else ""
+    return f"{lead}, {difference.verdict} over {difference.tested} ({difference.p_text}{corrected})."

@@ -13,6 +13,7 @@ from dign.report.analysis.quantities import (
     MCA,
     MEANS,
     NOISE_MEANS,
+    RAW,
     SCALED,
     SET_MEANS,
     TEMPERATURE,
@@ -169,12 +170,19 @@ def by_quantity(
 SPREAD = "Mean ± population standard deviation over seeds where there are several; best in bold."
 
 
+def chance_text(study: Study) -> str:
+    """What the ECE of a perfectly calibrated model would be on so many images, by chance alone."""
+    floors = [run.results.clean.calibration.expected_ece() for run in study.runs]
+    images = study.runs[0].results.clean.count
+    return f" By chance alone, a perfectly calibrated model has an ECE of about {max(floors):.1f} on {images} images."
+
+
 def summary_table(study: Study) -> Table:
     """What matters most comes first: a narrow terminal shows only the first columns."""
     errors = [CALIBRATION["noise", "ece"], CALIBRATION["clean", "ece"]]
     more = [CALIBRATION["noise", score] for score in ("rmse", "oe", "sharpness")]
     quantities = [CLEAN_ACCURACY, *MEANS, *errors, *more, *SET_MEANS, *IMAGENET_C]
-    return by_method(study, quantities, "summary", f"Summary, {study.data}", SPREAD)
+    return by_method(study, quantities, "summary", f"Summary, {study.data}", SPREAD + chance_text(study))
 
 
 def temperature_table(study: Study) -> Table | None:
@@ -182,8 +190,8 @@ def temperature_table(study: Study) -> Table | None:
     if not measured(study, [TEMPERATURE]):
         return None
     keys = [(place, score) for place in ("clean", "noise", "all") for score in ("ece", "rmse")]
-    quantities = [TEMPERATURE, *(quantity for key in keys for quantity in (CALIBRATION[key], SCALED[key]))]
-    caption = "One temperature per run, fitted on the clean validation images; accuracies stay as they are. " + SPREAD
+    quantities = [TEMPERATURE, *(quantity for key in keys for quantity in (RAW[key], SCALED[key]))]
+    caption = "One temperature per run, fitted on its validation images; accuracies stay as they are. " + SPREAD
     return by_quantity(study, quantities, study.models, "temperature", "After temperature scaling", caption)
 
 

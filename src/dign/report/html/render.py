@@ -9,13 +9,14 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dign.report.analysis.claims import FAILS, PARTLY, PASSES, UNMEASURED, UNSURE
+from dign.report.analysis.claims import FAILS, PARTLY, PASSES, TOO_FEW, UNMEASURED, UNSURE
 from dign.report.analysis.tables import Section, Table
 
 VERDICT_CLASSES = {
     PASSES: "passes",
     FAILS: "fails",
     UNSURE: "unsure",
+    TOO_FEW: "unsure",
     UNMEASURED: "unsure",
     PARTLY: "unsure",
 }

@@ -1,0 +1,77 @@
+"""Differences over images: McNemar against SciPy, the bootstrap against what is known, and nothing where nothing is."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dign.evaluation.image_record import Answers, ImageRecord
+from dign.metrics.calibration import calibration
+from dign.report.analysis.image_tests import compare_images, mcnemar
+from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA_N, ImageScore, Quantity
+from dign.report.analysis.study import Group
+
+CLEAN = ("clean", 0)
+
+
+def run(correct, confidence, seed=0, digest=None):
+    """A run whose images have these answers: class 0 is right."""
+    labels = np.zeros(len(correct), np.uint16)
+    answers = np.where(correct, 0, 1).astype(np.uint16)
+    levels = np.rint(np.asarray(confidence) * 65535).astype(np.uint16)
+    record = ImageRecord(labels, {CLEAN: Answers(answers, levels)})
+    results = SimpleNamespace(images=record, evaluation=SimpleNamespace(images_sha256=digest), corruptions={})
+    return SimpleNamespace(seed=seed, results=results)
+
+
+def group(*runs):
+    return Group("x", "x", "m", runs)
+
+
+def test_mcnemar_agrees_with_scipy_s_binomial_test():
+    generator = np.random.default_rng(0)
+    for n in (30, 400, 9000):
+        a, b = generator.random(n) < 0.8, generator.random(n) < 0.75
+        only = int((a & ~b).sum()), int((b & ~a).sum())
+        exact = stats.binomtest(only[0], sum(only), 0.5).pvalue
+        assert mcnemar(a, b) == pytest.approx(exact, rel=0.02, abs=1e-6)
+    assert mcnemar(a, a) == 1
+
+
+def test_two_runs_on_clean_images_are_compared_by_mcnemar():
+    generator = np.random.default_rng(1)
+    a, b = generator.random(500) < 0.9, generator.random(500) < 0.8
+    found = compare_images(group(run(a, np.full(500, 0.8))), group(run(b, np.full(500, 0.8))), CLEAN_ACCURACY)
+    assert found.mean == pytest.approx(100 * (a.mean() - b.mean())) and found.images == 500
+    assert found.p == pytest.approx(mcnemar(a, b)) and found.test == "McNemar's test"
+    assert found.error == pytest.approx(100 * (a.astype(float) - b).std(ddof=1) / np.sqrt(500))
+
+
+def test_the_bootstrap_of_ece_is_centered_on_its_difference_and_finds_what_is_there():
+    generator = np.random.default_rng(2)
+    confidence = generator.uniform(0.5, 1, 2000)
+    honest, boastful = generator.random(2000) < confidence, generator.random(2000) < confidence - 0.2
+    ece = Quantity("e", "ECE", "", False, lambda run: None, images=ImageScore("ece", lambda run: [CLEAN]))
+    groups = [group(run(right, confidence)) for right in (boastful, honest)]
+    found = compare_images(*groups, ece)
+
+    def plain(right):
+        import torch
+
+        p = torch.tensor(np.rint(confidence * 65535) / 65535)
+        return calibration(torch.stack([p, 1 - p], 1), torch.where(torch.tensor(right), 0, 1)).ece
+
+    assert found.mean == pytest.approx(plain(boastful) - plain(honest), abs=0.02)
+    assert found.p < 1e-6 and 0.5 < found.error < 3
+    assert compare_images(groups[0], groups[0], ece).p == 1
+
+
+def test_other_images_and_missing_records_are_not_compared():
+    right = np.ones(10, bool)
+    a, b = run(right, np.full(10, 0.9), digest="a"), run(right, np.full(10, 0.9), digest="b")
+    assert compare_images(group(a), group(b), CLEAN_ACCURACY) is None
+    assert compare_images(group(a), group(a), MCA_N) is None, "no noise was measured"
+    without = SimpleNamespace(seed=0, results=SimpleNamespace(images=None, corruptions={}))
+    assert compare_images(group(a), group(without), CLEAN_ACCURACY) is None
+    assert compare_images(group(a), group(run(right, np.full(10, 0.9), seed=1, digest="a")), CLEAN_ACCURACY) is not None
