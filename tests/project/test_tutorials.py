@@ -16,8 +16,8 @@ from dign.cli import main
 DOCS = Path(__file__).parents[2] / "docs"
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
 GUIDES = sorted((DOCS / "guides").glob("*.md"))
-SLOW = {"gpus-and-clusters", "coming-from"}
-"""The first starts processes, the second makes all corruptions."""
+SLOW = {"gpus-and-clusters", "coming-from", "own-photographs"}
+"""The first starts processes, the second makes all corruptions, the third exports a model."""
 OTHER_FILES = {"toml": "settings.toml"}
 """Blocks that the page calls a file of this name."""
 

@@ -76,12 +76,23 @@ def fetch(name: str, origin: Path | None, quiet: bool, as_json: bool) -> None:
 @command.command()
 @name_argument
 @click.option("--size", type=click.IntRange(1, 4096), help="Resize every image to SIZE x SIZE.")
+@click.option(
+    "--fit", type=click.Choice(["crop", "pad", "squash"]), default="crop", help="How a picture becomes a square."
+)
+@click.option("--crop-fraction", type=float, default=1.0, help="Share of the shorter side that the middle keeps.")
 @click.option("--validation", type=float, default=0.1, show_default=True, help="Fraction cut from the training images.")
 @click.option("--validation-seed", type=int, default=0, show_default=True, help="Another seed cuts other images.")
 @click.option("--skip-unreadable", is_flag=True, help="Leave out images of a folder that cannot be read.")
 @json_option
 def show(
-    name: str, size: int | None, validation: float, validation_seed: int, skip_unreadable: bool, as_json: bool
+    name: str,
+    size: int | None,
+    fit: str,
+    crop_fraction: float,
+    validation: float,
+    validation_seed: int,
+    skip_unreadable: bool,
+    as_json: bool,
 ) -> None:
     """Show splits, classes, image size and the location of the data set NAME.
 
@@ -89,8 +100,9 @@ def show(
     Examples:
       dign data show digits
       dign data show folder:photographs --size 64 --validation 0.2
+      dign data show folder:photographs --size 160 --crop-fraction 0.875
     """
-    from dign.data import load
+    from dign.data import Framing, load
 
     with _report_progress() as report:
         data = load(
@@ -99,6 +111,7 @@ def show(
             validation=validation,
             validation_seed=validation_seed,
             skip_unreadable=skip_unreadable,
+            framing=Framing(fit, crop_fraction),
             progress=report,
         )
     if as_json:
