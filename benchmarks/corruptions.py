@@ -121,8 +121,11 @@ def take_turns(size: int, images: int, pythons: list[str], peer_images: int, rou
     import torch
 
     from dign.core.allocator import reuse_memory
-    from dign.corruptions import NAMES, corrupt
+    from dign.corruptions import NAMES, corrupt, engine
+    from dign.corruptions.settings import get_parameters
 
+    # At any size the peers use the parameters for 224 pixels, and so does dign here.
+    engine.get_parameters = lambda name, severity, profile, side: get_parameters(name, severity, profile)
     reuse_memory()
     torch.set_num_threads(1)
     pictures = torch.from_numpy(test_pictures(images, size)).permute(0, 3, 1, 2).contiguous()

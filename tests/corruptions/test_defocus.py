@@ -34,7 +34,7 @@ def test_a_disk_sums_to_what_the_published_kernel_does(radius: float, softness: 
 
 @pytest.mark.parametrize("severity, gain", [(3, 1), (4, 1.0130), (5, 1.0108)])
 def test_defocus_blur_brightens_as_published(severity: int, gain: float) -> None:
-    images = torch.tensor([100, 254, 0], dtype=torch.uint8)[:, None, None, None].expand(3, 3, 40, 40)
+    images = torch.tensor([100, 254, 0], dtype=torch.uint8)[:, None, None, None].expand(3, 1, 224, 224)
     made = corrupt(images, "defocus_blur", severity, profile="imagenet")
     assert made[0].unique().tolist() == [int(100 * gain)] and made[1].unique().tolist() == [min(int(254 * gain), 255)]
     assert made[2].unique().tolist() == [0]

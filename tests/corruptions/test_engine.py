@@ -306,3 +306,15 @@ def test_random_corruptions_have_the_published_statistics(reference, name: str) 
     scores = torch.stack(scores)
     assert float(scores.abs().max()) < 5, scores
     assert float(scores.square().mean()) < 2.5, scores  # 1 if nothing but chance is at work
+
+
+@pytest.mark.parametrize("name", ["fog", "gaussian_noise", "jpeg_compression"])
+def test_sixteen_bits_give_what_eight_give(name: str) -> None:
+    images = images_of((32, 32), 2)
+    wide = (images.int() * 257).to(torch.uint16)
+    made = corrupt(wide, name, 4)
+    assert made.dtype == torch.uint16
+    assert torch.equal(made.int(), corrupt(images, name, 4).int() * 257)
+    uneven = (wide.int() + 100).clamp(max=65535).to(torch.uint16)
+    assert torch.equal(corrupt(uneven, name, 0).int(), uneven.int())
+    assert torch.equal(corrupt(uneven, name, 4).int(), made.int())  # less than half a level

@@ -1,5 +1,6 @@
 """`corrupt`: any image tensor in, the same kind of tensor out."""
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -80,11 +81,11 @@ def corrupt(
     rounded to multiples of 1/255 first, and come back as such: both types give a model the same input.
 
     Args:
-        images: uint8 or float in [0,1]; (N,3,H,W), (N,1,H,W), (3,H,W) or (1,H,W); sides of at least 8 pixels.
+        images: uint8, uint16 or float in [0,1]; (N,3,H,W), (N,1,H,W), (3,H,W) or (1,H,W); sides of at least 8 pixels.
         name: One of `dign.corruptions.ALL_NAMES`.
         severity: 1 to 5, or 0 for the clean images.
         profile: "cifar", "tiny-imagenet" or "imagenet", the image size that the parameters were published for; by
-            default the nearest (`profile_for`).
+            default the nearest (`profile_for`). Lengths in pixels go with the size of the images.
         seed: Of the random numbers.
         first: Number of the first image in its data set. The random numbers of an image depend on (seed, name,
             severity, number) alone: batches of any size give the same images.
@@ -105,13 +106,18 @@ def corrupt(
     _check_images(images)
     if name not in CORRUPTIONS:
         raise unknown_name("corruption", name, CORRUPTIONS)
+    if images.dtype == torch.uint16:
+        eight = ((images.to(torch.int32) + 128) // 257).to(torch.uint8)
+        made = corrupt(eight, name, severity, profile=profile, jpeg=jpeg, seed=seed, first=first)
+        return (made.to(torch.int32) * 257).to(torch.uint16) if severity else images.clone()
     batch = images if images.dim() == 4 else images[None]
     height, width = batch.shape[-2:]
     profile = profile or profile_for(height, width)
     if batch.device.type == "mps":  # has no float64, which decides levels here and there
-        return corrupt(images.cpu(), name, severity, profile=profile, seed=seed, first=first).to(images.device)
+        made = corrupt(images.cpu(), name, severity, profile=profile, jpeg=jpeg, seed=seed, first=first)
+        return made.to(images.device)
     clean = severity == 0 and not isinstance(severity, bool | float)
-    setting = get_parameters(name, 1 if clean else severity, profile)
+    setting = get_parameters(name, 1 if clean else severity, profile, math.sqrt(height * width))
     quality = choose_quality(jpeg, profile)
     if clean:
         return images.clone()
@@ -158,9 +164,11 @@ def _corrupt_chunk(
 
 
 def _check_images(images: Tensor) -> None:
-    if not isinstance(images, Tensor) or not (images.dtype == torch.uint8 or images.is_floating_point()):
+    if not isinstance(images, Tensor) or not (
+        images.dtype in (torch.uint8, torch.uint16) or images.is_floating_point()
+    ):
         kind = images.dtype if isinstance(images, Tensor) else type(images).__name__
-        raise UserError(f"Images to corrupt must be a tensor of uint8 or of floats in [0,1], not {kind}.")
+        raise UserError(f"Images to corrupt must be a tensor of uint8, uint16 or of floats in [0,1], not {kind}.")
     if images.dim() not in (3, 4) or images.shape[-3] not in (1, 3):
         raise UserError(
             f"Images to corrupt must be (N,3,H,W), (N,1,H,W), (3,H,W) or (1,H,W), not {tuple(images.shape)}."

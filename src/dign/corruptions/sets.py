@@ -100,10 +100,13 @@ def family_of(name: str) -> str:
     raise unknown_name("corruption", name, ALL_NAMES)
 
 
-def get_parameters(name: str, severity: int, profile: str) -> Any:
-    """Return what a corruption is given at a severity: a number, a list or a dictionary."""
+def get_parameters(name: str, severity: int, profile: str, side: float | None = None) -> Any:
+    """Return what a corruption is given at a severity: a number, a list or a dictionary.
+
+    side: of the images, with which the lengths in pixels of the nineteen go.
+    """
     if name in NAMES:
-        return get_common_parameters(name, severity, profile)
+        return get_common_parameters(name, severity, profile, side)
     if name not in ALL_NAMES:
         raise unknown_name("corruption", name, ALL_NAMES)
     if profile not in PROFILES:

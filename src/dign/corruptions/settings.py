@@ -19,6 +19,17 @@ SEVERITIES = (1, 2, 3, 4, 5)
 FROST_SCALE = {"cifar": 0.2, "tiny-imagenet": 0.3, "imagenet": 1.0}  # how much the frost pictures are shrunk
 PROFILES: dict[str, int] = {"cifar": 32, "tiny-imagenet": 64, "imagenet": 224}  # name -> side of the images it is for
 
+# Which entries of a setting are lengths in pixels; besides, gaussian_blur's only one, and spatter's fifth if it is mud.
+_LENGTHS: dict[str, tuple[int, ...]] = {
+    "defocus_blur": (0,),  # radius
+    "glass_blur": (0, 1),  # deviation, reach
+    "motion_blur": (0, 1),  # radius, deviation
+    "snow": (4, 5),  # radius, deviation
+    "frost": (2,),  # scale of the pictures
+    "spatter": (2,),  # deviation
+    "elastic_transform": (0, 1, 2),  # amplitude, deviation, shift
+}
+
 
 def family_of(name: str) -> str:
     """Return the family that a corruption belongs to.
@@ -58,8 +69,20 @@ def _published() -> dict[str, dict[str, list[Any]]]:
     return {name: values for name, values in json.loads(text).items() if name in PROFILES}
 
 
-def get_parameters(name: str, severity: int, profile: str) -> Any:
-    """Return what the published generator of a profile uses at a severity: a number, a list or a dictionary."""
+def get_parameters(name: str, severity: int, profile: str, side: float | None = None) -> Any:
+    """Return what a corruption uses at a severity: a number, a list or a dictionary.
+
+    Args:
+        name: One of `NAMES`.
+        severity: 1 to 5.
+        profile: Whose published generator.
+        side: Of the images, the geometric mean of height and width; by default the one that the profile is for. Lengths
+            in pixels go with it: they are multiplied by `side` over the profile's own. Sides below 32, the smallest
+            published, count as 32: on fewer pixels, smaller blurs would be none.
+
+    >>> get_parameters("gaussian_blur", 5, "imagenet"), get_parameters("gaussian_blur", 5, "imagenet", 112)
+    (6, 3.0)
+    """
     if profile not in PROFILES:
         raise unknown_name("corruption profile", profile, PROFILES)
     table = _published()[profile]
@@ -68,4 +91,24 @@ def get_parameters(name: str, severity: int, profile: str) -> Any:
     if isinstance(severity, bool | float) or severity not in SEVERITIES:
         raise UserError(f"invalid severity {severity!r}: expected a whole number from 0 (clean) to 5.")
     setting = table[name][severity - 1]
-    return [*setting, FROST_SCALE[profile]] if name == "frost" else setting
+    setting = [*setting, FROST_SCALE[profile]] if name == "frost" else setting
+    factor = 1.0 if side is None else max(side, min(PROFILES.values())) / PROFILES[profile]
+    return setting if factor == 1 else _scale_lengths(name, setting, factor)
+
+
+def _scale_lengths(name: str, setting: Any, factor: float) -> Any:
+    """A setting with its lengths in pixels multiplied; those that must be whole numbers are rounded."""
+    if name == "gaussian_blur":
+        return setting * factor
+    if name not in _LENGTHS:
+        return setting
+    scaled = list(setting)
+    for place in _LENGTHS[name]:
+        scaled[place] *= factor
+    if name == "glass_blur":
+        scaled[1] = max(1, round(scaled[1]))
+    elif name == "defocus_blur" and scaled[0] > 8:
+        scaled[0] = round(scaled[0])
+    elif name == "spatter" and setting[5] == 1:
+        scaled[4] *= factor
+    return scaled
