@@ -166,8 +166,10 @@ def write_whole(count: int) -> dict[str, float]:
     """Write a benchmark of `count` 32x32 images: all nineteen, five severities."""
     import torch
 
+    from dign.core.allocator import reuse_memory
     from dign.corruptions import write_benchmark
 
+    reuse_memory()  # as `dign corrupt` does
     pictures = torch.from_numpy(test_pictures(count, 32)).permute(0, 3, 1, 2).contiguous()
     with tempfile.TemporaryDirectory() as folder:
         wall, cpu = time.perf_counter(), time.process_time()
