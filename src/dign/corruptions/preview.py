@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ _CELL = 160
 _GAP = 8
 _HEADING = 44
 _MARGIN = 190
+_LETTERS = 20  # of a label that fit into the margin
 _PAPER, _INK, _FAINT = (255, 255, 255), (30, 30, 30), (120, 120, 120)
 
 
@@ -59,7 +61,8 @@ def preview_sheet(
         draw.text((_GAP, top + _HEADING // 2), family.upper(), _FAINT, _font(14), anchor="lm")
         top += _HEADING
         for name in members:
-            draw.text((_GAP, top + cell_height // 2), name.replace("_", " "), _INK, _font(17), anchor="lm")
+            label = "\n".join(wrap(name.replace("_", " "), _LETTERS))
+            draw.multiline_text((_GAP, top + cell_height // 2), label, _INK, _font(17), anchor="lm")
             for column, severity in enumerate(levels):
                 made = corrupt(picture, name, severity, profile=profile, seed=seed, jpeg=jpeg)
                 sheet.paste(_resize(made, scale), (_left(column), top))
