@@ -17,7 +17,7 @@ import torch
 from dign.core.seeds import make_generator
 from dign.corruptions import NAMES, corrupt
 from dign.metrics import Calibration, apply_temperature, fit_temperature, nll
-from dign.metrics.temperature import log_probabilities
+from dign.metrics.temperature import PRIOR, log_probabilities
 from dign.runs.calibrate import make_noisy
 from dign.runs.folder import load_run
 
@@ -28,7 +28,9 @@ MOST = 1000
 
 @torch.no_grad()
 def main(paths: list[str]) -> None:
-    print(f"{'run':28} {'T clean':>8} {'T noise':>8} {'T both':>8}   {'NLL':>24}   ECE %   (at T = 1, clean, noise, both)")
+    print(
+        f"{'run':28} {'T clean':>8} {'T noise':>8} {'T both':>8}   {'NLL':>24}   ECE %   (at T = 1, clean, noise, both)"
+    )
     for path in paths:
         run = load_run(path)
         model, method, split = run.model(), run.method(), run.data().validation
@@ -42,11 +44,11 @@ def main(paths: list[str]) -> None:
 
         fitted, rest = (split.images[0::2], split.labels[0::2]), (split.images[1::2][:MOST], split.labels[1::2][:MOST])
         clean, noisy = predict(fitted[0]), predict(fitted[0], noisy=True)
-        temperatures = [1.0, fit_temperature(log_probabilities(clean), fitted[1]).value]
+        temperatures = [1.0, fit_temperature(log_probabilities(clean), fitted[1], PRIOR).value]
         if noisy is not None:
             both = torch.cat([clean, noisy]), torch.cat([fitted[1], fitted[1]])
-            temperatures.append(fit_temperature(log_probabilities(noisy), fitted[1]).value)
-            temperatures.append(fit_temperature(log_probabilities(both[0]), both[1]).value)
+            temperatures.append(fit_temperature(log_probabilities(noisy), fitted[1], PRIOR).value)
+            temperatures.append(fit_temperature(log_probabilities(both[0]), both[1], PRIOR).value)
         counts, losses = [Calibration() for _ in temperatures], [[] for _ in temperatures]
         for name in (name for name in NAMES if name != "gaussian_noise"):
             for severity in SEVERITIES:
@@ -57,7 +59,10 @@ def main(paths: list[str]) -> None:
                     loss.append(nll(at, rest[1]))
         shown = " ".join(f"{value:8.3f}" for value in temperatures[1:]).ljust(26)
         means = " ".join(f"{sum(loss) / len(loss):5.3f}" for loss in losses).ljust(24)
-        print(f"{Path(path).name:28} {shown}   {means}   {' '.join(f'{c.compute().ece:5.2f}' for c in counts)}", flush=True)
+        print(
+            f"{Path(path).name:28} {shown}   {means}   {' '.join(f'{c.compute().ece:5.2f}' for c in counts)}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

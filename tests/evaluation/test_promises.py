@@ -17,7 +17,7 @@ def test_counts_by_hand():
     assert scores.answered == pytest.approx(200 / 3) and scores.error == pytest.approx(50), "the third is wrong"
     assert scores.coverage["threshold"] == pytest.approx(200 / 3), "p >= 0.25: {0}, {0, 1}, {0}"
     assert scores.size["threshold"] == pytest.approx(4 / 3)
-    assert scores.coverage["adaptive"] == pytest.approx(100) and scores.size["adaptive"] == pytest.approx(5 / 3)
+    assert scores.coverage["adaptive"] == pytest.approx(100) and scores.size["adaptive"] == pytest.approx(8 / 3)
 
 
 def test_batches_add_up():

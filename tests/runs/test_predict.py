@@ -12,8 +12,9 @@ from torch import nn
 import dign.data
 from dign.core.errors import UserError
 from dign.methods import Standard
+from dign.runs.calibrator import Calibrator, HeldOut
 from dign.runs.classifier import Classifier
-from dign.runs.predict import find_images, measure_stability, predict, predict_files, read_images
+from dign.runs.predict import Promise, find_images, measure_stability, predict, predict_files, read_images
 
 
 class Brightness(nn.Module):
@@ -149,3 +150,48 @@ def test_wrong_images_are_named(images, message):
 def test_a_path_is_loaded(tmp_path):
     with pytest.raises(UserError, match="is not a model"):
         predict(tmp_path, torch.zeros(1, 3, 4, 4))
+
+
+def calibrated(held_out):
+    """The model of these tests with a record of held-out images."""
+    found = classifier(size=(2, 2))
+    found.calibrator = Calibrator("temperature", 1.0, "made up", len(held_out), "clean", 0.5, 0.5, held_out)
+    return found
+
+
+def record(confidence, correct):
+    scores = 1 - torch.where(correct, confidence, 1 - confidence)
+    return HeldOut(confidence, correct, {"threshold": scores, "adaptive": torch.where(correct, 0.0, confidence)})
+
+
+def test_below_the_threshold_of_a_promise_the_answer_is_unsure():
+    confidence = torch.cat([torch.full((500,), 0.95), torch.full((500,), 0.55)])
+    model = calibrated(record(confidence, torch.arange(1000) < 700))
+    images = torch.stack([torch.full((3, 2, 2), value) for value in (0.0, 0.5, 1.0)])
+    plain = predict(model, images, sigmas=())
+    assert all(each.unsure is None and each.candidates is None for each in plain)
+    sure = predict(model, images, sigmas=(), promise=Promise(error=0.05))
+    assert [each.unsure for each in sure] == [each.confidence < 0.95 for each in plain]
+    assert {each.unsure for each in sure} == {True, False}
+    half = predict(model, images, sigmas=(), promise=Promise(coverage=1.0))
+    assert [each.unsure for each in half] == [each.confidence < 0.55 for each in plain]
+
+
+def test_prediction_sets_hold_more_classes_where_the_model_is_less_sure():
+    confidence = torch.linspace(0.5, 1, 1000)
+    model = calibrated(record(confidence, torch.arange(1000) % 10 != 0))
+    images = torch.stack([torch.full((3, 2, 2), value) for value in (0.0, 0.5)])
+    certain, torn = predict(model, images, sigmas=(), promise=Promise(sets=0.95))
+    assert torn.candidates == [torn.label, "dark" if torn.label == "bright" else "bright"]
+    assert certain.candidates[0] == certain.label and certain.to_dict()["candidates"] == certain.candidates
+
+
+def test_without_held_out_images_nothing_is_promised():
+    with pytest.raises(UserError, match="calibrate it first"):
+        predict(classifier(size=(2, 2)), torch.zeros(1, 3, 2, 2), promise=Promise(error=0.05))
+    with pytest.raises(UserError, match="either"):
+        predict(
+            calibrated(record(torch.ones(10), torch.ones(10) > 0)),
+            torch.zeros(1, 3, 2, 2),
+            promise=Promise(error=0.05, coverage=0.5),
+        )

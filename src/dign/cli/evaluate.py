@@ -55,6 +55,7 @@ def _choice(setting: str) -> click.Choice:
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, ...")
 @click.option("--devices", type=click.IntRange(min=1), default=1, help="processes on this machine that share the work")
 @click.option("--nodes", type=click.IntRange(min=1), default=1, help="machines that share the work, --devices on each")
+@click.option("--ood", metavar="NAME", help="tell test images from others: a data set, folder:PATH, noise or gaussian")
 @attack.add_options
 @click.option("--json", "as_json", is_flag=True, help="print the summary as JSON")
 @click.option("--quiet", "-q", is_flag=True, help="no progress bar, no summary")
@@ -104,6 +105,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
       dign evaluate runs/photos --data folder:new-photos
       dign evaluate runs/a --devices 4
       dign evaluate runs/a --attack apgd --eps 8/255
+      dign evaluate runs/a --ood tiny-imagenet
       dign evaluate --model hub:models/photos --data folder:photos --size 64
       dign evaluate --model photos.onnx --data folder:photos
       dign evaluate --model timm:resnet50 --weights mine.pth --data folder:photos
@@ -127,6 +129,9 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     fixed += ["jpeg"] if options["jpeg"] != "profile" else []
     if options["benchmark"] and fixed:
         raise UserError(f"--benchmark holds images that are made already: drop --{fixed[0]}.")
+    if options["ood"]:
+        _detect_outliers(runs, options)
+        return
     from dign.core.allocator import reuse_memory
     from dign.parallel.fabric import join_processes
 
@@ -185,6 +190,37 @@ def _evaluate_runs(
         for sentence in sentences:
             console.print(f"{name}: {sentence}", highlight=False, markup=False, soft_wrap=True)
         yield name, results
+
+
+def _detect_outliers(runs: tuple[str, ...], options: dict[str, Any]) -> None:
+    """`--ood`: how well runs tell their test images from others."""
+    from dign.core.errors import UserError
+    from dign.evaluation.outliers import detect_outliers, save_outliers
+    from dign.runs.classifier import load_model
+    from dign.runs.folder import load_run
+
+    if options["model"] or options["attack"] or options["benchmark"]:
+        raise UserError("--ood takes run folders, and neither --model, --attack nor --benchmark.")
+    _refuse_files(runs)
+    summaries = []
+    for path in runs:
+        run = load_run(path)
+        known = getattr(run.data(), options["split"])
+        result = detect_outliers(
+            load_model(path),
+            known,
+            options["ood"],
+            data=run.config.data,
+            device=options["device"],
+            batch_size=options["batch_size"],
+            seed=options["seed"],
+        )
+        file = save_outliers(result, run.path)
+        summaries.append(result.to_json())
+        if not options["quiet"]:
+            click.echo(f"{result.describe()} ({file})", err=True)
+    if options["as_json"]:
+        click.echo(json.dumps(summaries, indent=1))
 
 
 def _refuse_files(runs: tuple[str, ...]) -> None:

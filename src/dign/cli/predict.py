@@ -23,6 +23,16 @@ if TYPE_CHECKING:
 @click.option("--sigma", help="noise levels in [0,1] pixel units, as in 0.1,0.2  [default: 0.05,0.1,0.2,0.3]")
 @click.option("--draws", type=click.IntRange(min=1), default=100, show_default=True, help="noisy draws per level")
 @click.option("--top", type=click.IntRange(min=1), default=3, show_default=True, help="classes to list in the JSON")
+@click.option("--error", type=float, help="answer only where at most this share of answers is wrong, as in 0.05")
+@click.option("--coverage", type=float, help="or answer this share of the images, the most confident ones")
+@click.option("--sets", type=float, help="also list classes, of which one is right with this probability, as in 0.9")
+@click.option(
+    "--set-kind",
+    type=click.Choice(["adaptive", "threshold"]),
+    default="adaptive",
+    show_default=True,
+    help="larger sets for hard images, or the smallest on average",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="seed of the noise")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, ...")
 def command(
@@ -32,6 +42,10 @@ def command(
     sigma: str | None,
     draws: int,
     top: int,
+    error: float | None,
+    coverage: float | None,
+    sets: float | None,
+    set_kind: str,
     seed: int,
     device: str,
 ) -> None:
@@ -41,24 +55,32 @@ def command(
     fraction of noisy copies of the image that get the same class: 100 % means that noise of this strength never changed
     the answer, not that the answer is right.
 
+    --error, --coverage and --sets make promises from the images that the model was calibrated on: below a threshold it
+    answers "unsure". They hold for images like those; `dign evaluate` measures how they hold under corruptions.
+
     \b
     Examples:
       dign predict runs/photos holiday.jpg
       dign predict runs/photos pictures/ --json > predictions.json
       find . -name '*.png' | dign predict runs/photos - --sigma 0.1,0.3 --draws 200
       dign predict hub:models/photos holiday.jpg
+      dign predict runs/photos pictures/ --error 0.05 --sets 0.9 --json
     """
     from dign.runs.classifier import load_model
-    from dign.runs.predict import SIGMAS, find_images, predict_files
+    from dign.runs.predict import SIGMAS, Promise, find_images, predict_files
 
     sigmas = SIGMAS if sigma is None else _parse_sigmas(sigma)
+    promise = Promise(error, coverage, sets, set_kind)
+    classifier = load_model(model)
+    threshold, _ = promise.thresholds(classifier)
     files = find_images(_expand_standard_input(images))
-    predictions = list(
-        predict_files(load_model(model), files, sigmas=sigmas, draws=draws, top=top, seed=seed, device=device)
-    )
+    options = {"sigmas": sigmas, "draws": draws, "top": top, "seed": seed, "device": device, "promise": promise}
+    predictions = list(predict_files(classifier, files, **options))
     if as_json:
         images_as_dicts = [prediction.to_dict() for prediction in predictions]
-        print_json({"model": model, "draws": draws, "seed": seed, "images": images_as_dicts})
+        asked = {"error": error, "coverage": coverage, "sets": sets, "set_kind": set_kind, "threshold": threshold}
+        promised = {} if promise.is_empty else {"promise": asked}
+        print_json({"model": model, "draws": draws, "seed": seed, **promised, "images": images_as_dicts})
         return
     from rich.console import Console
 
@@ -105,11 +127,14 @@ def make_table(predictions: list[Prediction], draws: int) -> Table:
     shown.add_column("image", overflow="fold")
     shown.add_column("class")
     shown.add_column("confidence", justify="right")
+    if predictions[0].candidates is not None:
+        shown.add_column("one of", overflow="fold")
     for sigma in predictions[0].stability:
         shown.add_column(f"noise {sigma}", justify="right")
     for prediction in predictions:
         levels = [Text(f"{100 * share:.0f} %") for share in prediction.stability.values()]
-        shown.add_row(
-            Text(prediction.image), Text(prediction.label), Text(f"{100 * prediction.confidence:.1f} %"), *levels
-        )
+        label = f"unsure ({prediction.label}?)" if prediction.unsure else prediction.label
+        among = [] if prediction.candidates is None else [Text(", ".join(prediction.candidates))]
+        confidence = f"{100 * prediction.confidence:.1f} %"
+        shown.add_row(Text(prediction.image), Text(label), Text(confidence), *among, *levels)
     return shown

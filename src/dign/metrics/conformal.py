@@ -18,8 +18,8 @@ def conformal_scores(probabilities: Tensor, kind: str = "threshold") -> Tensor:
     Args:
         probabilities: (N,C).
         kind: "threshold": 1 - p_k (Sadinle, Lei and Wasserman 2019), the smallest sets on average; "adaptive": the sum
-            of all probabilities from the largest down to that of k (Romano, Sesia and Candes 2020), larger sets where
-            an image is hard.
+            of all probabilities larger than that of k (after Romano, Sesia and Candes 2020), larger sets where an
+            image is hard.
 
     Returns:
         Scores (N,C) in [0,1].
@@ -28,7 +28,7 @@ def conformal_scores(probabilities: Tensor, kind: str = "threshold") -> Tensor:
         UserError: The kind is unknown.
 
     >>> conformal_scores(torch.tensor([[0.5, 0.2, 0.3]]), "adaptive")
-    tensor([[0.5000, 1.0000, 0.8000]], dtype=torch.float64)
+    tensor([[0.0000, 0.8000, 0.5000]], dtype=torch.float64)
     """
     p = probabilities.detach().double()
     if kind == "threshold":
@@ -36,7 +36,7 @@ def conformal_scores(probabilities: Tensor, kind: str = "threshold") -> Tensor:
     if kind != "adaptive":
         raise unknown_name("kind of prediction sets", kind, SETS)
     ordered, order = p.sort(dim=1, descending=True, stable=True)
-    return torch.empty_like(p).scatter_(1, order, ordered.cumsum(1).clamp(max=1.0))
+    return torch.empty_like(p).scatter_(1, order, (ordered.cumsum(1) - ordered).clamp(0, 1))
 
 
 def conformal_quantile(scores: Tensor, coverage: float) -> float:
@@ -78,7 +78,7 @@ def prediction_sets(probabilities: Tensor, quantile: float, kind: str = "thresho
     Returns:
         (N,C), bool.
 
-    >>> prediction_sets(torch.tensor([[0.5, 0.2, 0.3]]), 0.81, "adaptive")
+    >>> prediction_sets(torch.tensor([[0.5, 0.2, 0.3]]), 0.6, "adaptive")
     tensor([[ True, False,  True]])
     """
     inside = conformal_scores(probabilities, kind) <= quantile + 1e-7

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from dign.core.errors import UserError
 
+STEPS = 20
+"""Thresholds that are tried for a promised error."""
 CERTAINTY = 0.9
 """How sure a promised error is: of ten models that promise it, nine keep it."""
 
@@ -16,9 +18,9 @@ CERTAINTY = 0.9
 def threshold_for_error(confidence: Tensor, correct: Tensor, error: float, certainty: float = CERTAINTY) -> float:
     """The lowest confidence at which answers are promised to be wrong no more often than `error`.
 
-    Selection with guaranteed risk (Geifman and El-Yaniv 2017): a threshold is found by bisection, and the error of the
-    answers at each one that is tried is bounded from above by the binomial distribution, at a certainty that counts all
-    of them. The promise is about images like the held-out ones.
+    Selection with guaranteed risk, after Geifman and El-Yaniv (2017): the thresholds that answer 100, 95, ... 5 % of
+    the held-out images are tried, and the error of the answers at each is bounded from above by the binomial
+    distribution, at a certainty that counts all of them. The promise is about images like the held-out ones.
 
     Args:
         confidence: (n,), of held-out images.
@@ -42,17 +44,15 @@ def threshold_for_error(confidence: Tensor, correct: Tensor, error: float, certa
         raise UserError("A promise needs held-out images with labels, and there are none.")
     ordered, order = confidence.double().sort(descending=True)
     wrong = (~correct[order]).long().cumsum(0)
-    counts = (ordered.unique_consecutive(return_counts=True)[1].cumsum(0)).tolist()  # one confidence: accepted together
-    steps = math.ceil(math.log2(len(counts) + 1))
-    level = (1 - certainty) / steps
-    low, high, found = 0, len(counts) - 1, None
-    while low <= high:  # at most `steps` times
-        middle = (low + high) // 2
-        accepted = counts[middle]
+    level = (1 - certainty) / STEPS
+    found = None
+    for step in range(STEPS, 0, -1):
+        accepted = math.ceil(step * len(ordered) / STEPS)
+        while accepted < len(ordered) and ordered[accepted] == ordered[accepted - 1]:
+            accepted += 1  # images of one confidence are answered together
         if upper_bound(int(wrong[accepted - 1]), accepted, level) <= error:
-            found, low = accepted, middle + 1
-        else:
-            high = middle - 1
+            found = accepted
+            break
     if found is None:
         least = math.ceil(math.log(level) / math.log(1 - error))
         raise UserError(

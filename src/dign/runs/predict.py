@@ -13,13 +13,14 @@ from torch import Tensor
 
 from dign.augment.noise import add_gaussian_noise
 from dign.core.checks import check_at_least, check_integer
-from dign.core.errors import UserError
+from dign.core.errors import UserError, unknown_name
 from dign.core.freezing import freeze_temporarily
 from dign.core.pixels import to_float
 from dign.core.seeds import make_generator
 from dign.data.decoding import decode, map_in_parallel, replace_unprintable
 from dign.data.framing import MIDDLE, Framing
 from dign.data.sources.folder import find_pictures
+from dign.metrics.conformal import SETS, prediction_sets
 from dign.parallel.devices import pick_device
 from dign.runs.classifier import Classifier, load_model
 
@@ -39,6 +40,8 @@ class Prediction:
         confidence: Its probability.
         top: The most probable classes with their probabilities.
         stability: For each noise level, the fraction of noisy copies that get the same class as the image itself.
+        unsure: Whether the confidence is below what was promised; None where nothing was promised.
+        candidates: The prediction set, the most probable class first; None where no coverage of sets was promised.
     """
 
     image: str
@@ -46,9 +49,55 @@ class Prediction:
     confidence: float
     top: dict[str, float]
     stability: dict[str, float]
+    unsure: bool | None = None
+    candidates: list[str] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """As JSON has it; what was not promised is left out."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What predictions are to keep, chosen on the model's held-out images.
+
+    Args:
+        error: Answers are wrong no more often than this, with a certainty of 90 %; other images are "unsure".
+        coverage: Or: this share of the images is answered.
+        sets: Prediction sets hold the true class with this probability.
+        kind: "threshold", the smallest sets on average, or "adaptive", larger ones where an image is hard.
+
+    The promise is about images like those that were held out: under corruptions it is kept less well, by as much as
+    `dign evaluate` measures.
+    """
+
+    error: float | None = None
+    coverage: float | None = None
+    sets: float | None = None
+    kind: str = "adaptive"
+
+    @property
+    def is_empty(self) -> bool:
+        return self.error is None and self.coverage is None and self.sets is None
+
+    def thresholds(self, classifier: Classifier) -> tuple[float | None, float | None]:
+        """The confidence from which on the classifier answers, and the score up to which classes are in a set."""
+        if self.is_empty:
+            return None, None
+        held = classifier.calibrator.held_out if classifier.calibrator else None
+        if held is None:
+            raise UserError(
+                f"{classifier.name} keeps no record of held-out images, from which promises are made: calibrate it "
+                "first, `dign calibrate`."
+            )
+        answers = self.error is not None or self.coverage is not None
+        threshold = held.threshold(self.error, self.coverage) if answers else None
+        if self.kind not in SETS:
+            raise unknown_name("kind of prediction sets", self.kind, SETS)
+        return threshold, None if self.sets is None else held.quantile(self.sets, self.kind)
+
+
+NO_PROMISE = Promise()
 
 
 def predict(
@@ -60,6 +109,7 @@ def predict(
     top: int = 3,
     seed: int = 0,
     device: str = "auto",
+    promise: Promise = NO_PROMISE,
 ) -> list[Prediction]:
     """Predict the classes of images, and measure how stable the predictions are under noise.
 
@@ -72,6 +122,8 @@ def predict(
         top: Number of classes in `Prediction.top`.
         seed: Seed of the noise.
         device: "auto", "cpu", "cuda", "cuda:1", ...
+        promise: What the predictions are to keep, such as `Promise(error=0.05)`: then `Prediction.unsure` says where
+            the model does not answer. The model must have been calibrated.
 
     Returns:
         One `Prediction` per image, in order. It does not depend on the other images.
@@ -90,6 +142,7 @@ def predict(
     """
     classifier = model if isinstance(model, Classifier) else load_model(model)
     options: dict[str, Any] = {"sigmas": sigmas, "draws": draws, "top": top, "seed": seed, "device": device}
+    options["promise"] = promise
     if isinstance(images, Tensor | np.ndarray):
         batch = _check_images(torch.as_tensor(images), classifier.image_size)
         return list(_predict_images(classifier, batch, [str(index) for index in range(len(batch))], **options))
@@ -148,6 +201,7 @@ def predict_files(
     top: int = 3,
     seed: int = 0,
     device: str = "auto",
+    promise: Promise = NO_PROMISE,
 ) -> Iterator[Prediction]:
     """Predict each file in turn, with the options of `predict`; all files are read before the first prediction."""
     images = read_images(files, classifier.image_size, classifier.framing)
@@ -160,6 +214,7 @@ def predict_files(
         top=top,
         seed=seed,
         device=device,
+        promise=promise,
     )
 
 
@@ -173,9 +228,11 @@ def _predict_images(
     top: int,
     seed: int,
     device: str,
+    promise: Promise,
 ) -> Iterator[Prediction]:
     check_at_least(0, **{f"sigma {sigma}": sigma for sigma in sigmas})
     check_integer(1, draws=draws, top=top)
+    threshold, quantile = promise.thresholds(classifier)
     target = pick_device(device)
     classifier.to(target)
     with freeze_temporarily(classifier), torch.no_grad():
@@ -192,7 +249,16 @@ def _predict_images(
                     f"{sigma:g}": measure_stability(classifier, image, order[0], sigma, draws=draws, seed=seed)
                     for sigma in sigmas
                 },
+                unsure=None if threshold is None else float(probabilities[order[0]]) < threshold - 1e-7,
+                candidates=None if quantile is None else _candidates(classifier, probabilities, quantile, promise.kind),
             )
+
+
+def _candidates(classifier: Classifier, probabilities: Tensor, quantile: float, kind: str) -> list[str]:
+    """The classes of a prediction set, the most probable first."""
+    inside = prediction_sets(probabilities[None], quantile, kind)[0]
+    order = probabilities.argsort(descending=True).tolist()
+    return [classifier.classes[index] for index in order if bool(inside[index])]
 
 
 def measure_stability(
