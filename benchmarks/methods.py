@@ -1,7 +1,7 @@
 """How fast the methods are: ratios, each measured within this one run.
 
     python benchmarks/methods.py                 all parts on one thread, about ten minutes
-    python benchmarks/methods.py augmix          one part: augmix, dign, best or passes
+    python benchmarks/methods.py augmix          one part: augmix, dign, best, passes or compiled
     python benchmarks/methods.py --threads 2     on two threads (PIL keeps to one)
 
 augmix   views per second of batched AugMix against AugMix with PIL, image by image (target: at least 10 times)
@@ -9,6 +9,7 @@ dign     a DiGN step with n = 3 against four Standard steps of the same batch (t
 best     DiGN channels-last, by Winograd's algorithm, branches in one batch, in memory that is reused, as `dign train`
          does it, against NCHW, convolved directly, a pass for each branch (target: at least 1.3 times as fast)
 passes   steps of the methods that attack, against the Standard steps that their passes amount to
+compiled steps as one compiled graph (`--compile`) against the same steps as they are, on fastnet; takes minutes
 
 The contenders of a part take turns and medians are compared, so that whatever else the machine does hits them
 alike. On one thread the time is processor time, which other programs lengthen little; on several it is the
@@ -32,6 +33,7 @@ from dign.core.allocator import reuse_memory
 from dign.methods import AT, TRADES, AugMax, AugMix, DeepAugment, DiGN, Method, Standard
 from dign.models import build
 from dign.models.winograd import use_winograd
+from dign.training.compiling import CompiledStep
 
 
 def take_turns(contenders: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
@@ -117,10 +119,10 @@ def augmix(repeats: int, threads: int) -> None:
 class Stepper:
     """A method on a ResNet-18 with an optimizer, one step at a call."""
 
-    def __init__(self, method: Method, batch: int, *, fast: bool = False) -> None:
+    def __init__(self, method: Method, batch: int, *, fast: bool = False, model: str = "resnet18") -> None:
         self.method = method
         self.x, self.y = torch.rand(batch, 3, 32, 32), torch.randint(10, (batch,))
-        self.model = build("resnet18", classes=10, image_size=(32, 32))
+        self.model = build(model, classes=10, image_size=(32, 32))
         if fast:
             self.model = self.model.to(memory_format=torch.channels_last)
             self.x = self.x.to(memory_format=torch.channels_last)
@@ -131,6 +133,19 @@ class Stepper:
     def __call__(self) -> None:
         self.optimizer.zero_grad()
         self.method(self.model, self.x, self.y, generator=self.generator).loss.backward()
+        self.optimizer.step()
+
+
+class CompiledStepper(Stepper):
+    """The same, as one compiled graph."""
+
+    def __init__(self, method: Method, batch: int, model: str) -> None:
+        super().__init__(method, batch, model=model)
+        self.compiled = CompiledStep(method, self.model, torch.device("cpu"), "32")
+
+    def __call__(self) -> None:
+        self.optimizer.zero_grad()
+        self.compiled(self.x, self.y, self.generator)[0].backward()
         self.optimizer.step()
 
 
@@ -212,18 +227,30 @@ def passes(repeats: int, batch: int) -> None:
         )
 
 
+def compiled(repeats: int, batch: int) -> None:
+    for method in (Standard(), DiGN(), AugMix(), AT()):
+        ways = {"eager": Stepper(method, batch, model="fastnet"), "compiled": CompiledStepper(method, batch, "fastnet")}
+        seconds = take_turns(ways, repeats)
+        times = ", ".join(f"{way} {value:.3f} s" for way, value in seconds.items())
+        ratio = seconds["eager"] / seconds["compiled"]
+        print(f"{method.title}, batch {batch}: {times}; compiled {ratio:.2f} times as fast", flush=True)
+
+
+PARTS = {"augmix": augmix, "dign": dign, "best": best, "passes": passes, "compiled": compiled}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", default=[], help="augmix, dign, best, passes (default: all)")
+    parser.add_argument("parts", nargs="*", default=[], help=f"{', '.join(PARTS)} (default: all but the last)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--batch", type=int, default=16, help="images per step on the ResNet-18")
     parser.add_argument("--repeats", type=int, default=7)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     print(f"torch {torch.__version__}, {options.threads} threads")
-    for part in options.parts or ["augmix", "dign", "best", "passes"]:
+    for part in options.parts or list(PARTS)[:-1]:
         size = options.threads if part == "augmix" else options.batch
-        {"augmix": augmix, "dign": dign, "best": best, "passes": passes}[part](options.repeats, size)
+        PARTS[part](options.repeats, size)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from dign.grid.job import INTERRUPTED, Job, run_job
 from dign.grid.scheduling import read_states
 from dign.grid.state import Stage
 from dign.grid.storage import RemoteStore, _Mirror
+from dign.runs.folder import SETUP_FILES
 
 pytestmark = pytest.mark.slow
 
@@ -72,3 +73,15 @@ def test_a_checkpoint_never_arrives_newer_than_what_lies_beside_it(tmp_path):
     (folder / "checkpoint.safetensors").unlink()
     mirror.send(final=True)
     assert sorted(path.name for path in there.iterdir()) == ["metrics.jsonl"]
+
+
+def test_a_run_whose_upload_is_cut_short_has_not_begun_or_can_be_resumed(tmp_path):
+    """A host may die between any two files: a run without its configuration holds nothing but what comes before it."""
+    store, folder, arrived = RemoteStore(f"file://{tmp_path}/there"), tmp_path / "here", []
+    folder.mkdir()
+    for name in ("metrics.jsonl", "config.toml", "checkpoint.safetensors", "a.txt", "run.json", "training_images.txt"):
+        (folder / name).write_text(name)
+    store.send = lambda local, target: arrived.append(target.rpartition("/")[2])
+    _Mirror(store, "run", folder).send()
+    assert arrived[:3] == ["run.json", "training_images.txt", "config.toml"] and arrived[-1] == "checkpoint.safetensors"
+    assert set(arrived[:2]) <= SETUP_FILES

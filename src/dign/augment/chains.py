@@ -9,6 +9,7 @@ from torch import Tensor
 
 from dign.augment import geometry
 from dign.augment.operations import affine, autocontrast, equalize, fourier, posterize, solarize, translate
+from dign.core.compiled_draws import define_draw
 from dign.core.errors import unknown_name
 from dign.core.image_rng import global_batch_size, local_slice
 from dign.core.pixels import divide, to_uint8
@@ -61,6 +62,9 @@ def chains(
     >>> chains(torch.rand(2, 3, 8, 8), 4, operations=("rotate", "solarize")).shape
     torch.Size([2, 4, 3, 8, 8])
     """
+    if torch.compiler.is_compiling():
+        chained: Tensor = _compiled_chains(x, _each(severity, x.device), count, depth, list(operations))
+        return chained
     levels = to_uint8(x)
     # A copy for each chain, whatever the layout of the batch: the copies are written to.
     rows = levels[:, None].expand(-1, count, -1, -1, -1).contiguous().flatten(0, 1)
@@ -109,10 +113,26 @@ def dirichlet(count: int, width: int, alpha: float, device: torch.device, genera
     >>> dirichlet(5, 3, 1.0, torch.device("cpu"), None).sum(1)
     tensor([1.0000, 1.0000, 1.0000, 1.0000, 1.0000])
     """
+    if torch.compiler.is_compiling():
+        weights: Tensor = _compiled_dirichlet(torch.empty(0, device=device, dtype=torch.float32), count, width, alpha)
+        return weights
     size = (global_batch_size(count, generator), width)
     shape = torch.full(size, float(alpha), device=device, dtype=torch.float32)
     drawn = local_slice(torch._standard_gamma(shape, generator=generator), generator)  # torch.distributions takes none
     return drawn / drawn.sum(-1, keepdim=True)
+
+
+def draw_severities(x: Tensor, views: int, *, generator: torch.Generator | None) -> Tensor:
+    """A bound of the levels for each image of a batch and each of its views, drawn from 1..10: (N,views).
+
+    >>> draw_severities(torch.zeros(5, 3, 8, 8), 2, generator=None).shape
+    torch.Size([5, 2])
+    """
+    if torch.compiler.is_compiling():
+        severities: Tensor = _compiled_severities(x, views)
+        return severities
+    size = (global_batch_size(len(x), generator), views)
+    return local_slice(torch.randint(1, 11, size, generator=generator, device=x.device), generator)
 
 
 class _Structure(NamedTuple):
@@ -265,3 +285,36 @@ def _wide(images: Tensor) -> Tensor:
     """The same bytes as rows of 8-byte numbers where they divide so: torch moves those several times as fast."""
     rows = images.flatten(1)
     return rows.view(torch.int64) if rows.shape[1] % 8 == 0 else rows
+
+
+def _draw_chains(
+    x: Tensor,
+    severity: Tensor,
+    count: int,
+    depth: int | None,
+    operations: list[str],
+    *,
+    generator: torch.Generator | None,
+) -> Tensor:
+    return chains(x, count, depth=depth, severity=severity, operations=tuple(operations), generator=generator)
+
+
+def _draw_dirichlet(like: Tensor, count: int, width: int, alpha: float, *, generator: torch.Generator | None) -> Tensor:
+    return dirichlet(count, width, alpha, like.device, generator)
+
+
+_compiled_chains = define_draw(
+    "chains(Tensor x, Tensor severity, int count, int? depth, str[] operations) -> Tensor",
+    _draw_chains,
+    lambda x, severity, count, depth, operations: x.new_empty(len(x), count, *x.shape[1:], dtype=torch.uint8),
+)
+_compiled_dirichlet = define_draw(
+    "dirichlet(Tensor like, SymInt count, int width, float alpha) -> Tensor",
+    _draw_dirichlet,
+    lambda like, count, width, alpha: like.new_empty(count, width),
+)
+_compiled_severities = define_draw(
+    "draw_severities(Tensor x, int views) -> Tensor",
+    lambda x, views, generator: draw_severities(x, views, generator=generator).contiguous(),
+    lambda x, views: x.new_empty(len(x), views, dtype=torch.int64),
+)

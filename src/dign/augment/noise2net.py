@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from dign.core.compiled_draws import define_draw
 from dign.core.image_rng import uniform
 from dign.core.seeds import host_generator
 
@@ -44,6 +45,12 @@ def noise2net(
     >>> noise2net(torch.rand(2, 3, 8, 8), 0.3).shape
     torch.Size([2, 3, 8, 8])
     """
+    if torch.compiler.is_compiling():
+        strengths = (
+            strength if isinstance(strength, Tensor) else torch.full((), strength, device=x.device, dtype=x.dtype)
+        )
+        distorted: Tensor = _compiled_noise2net(x, strengths, hidden, scale, batch)
+        return distorted
     random = partial(uniform, generator=generator, device=x.device, dtype=x.dtype, batch=batch)
 
     # The host has to know the shapes, and draws them: no GPU is waited for.
@@ -85,3 +92,17 @@ def _convolve(x: Tensor, planes: int, kernel: int, dilation: int, random: Random
     inputs = channels * len(offsets)
     weights = (2 * random(count, planes, inputs) - 1) / math.sqrt(inputs)
     return torch.bmm(weights, shifted.flatten(2)).view(count, planes, height, width)
+
+
+def _draw_noise2net(
+    x: Tensor, strength: Tensor, hidden: int, scale: int, batch: int | None, *, generator: torch.Generator | None
+) -> Tensor:
+    drawn = noise2net(x, strength, hidden=hidden, scale=scale, generator=generator, batch=batch)
+    return drawn.contiguous()
+
+
+_compiled_noise2net = define_draw(
+    "noise2net(Tensor x, Tensor strength, int hidden, int scale, SymInt? batch) -> Tensor",
+    _draw_noise2net,
+    lambda x, strength, hidden, scale, batch: x.new_empty(x.shape),
+)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -16,6 +17,13 @@ def freeze_temporarily(model: nn.Module) -> Iterator[nn.Module]:
     mode of each submodule (a backbone kept in eval mode stays there) and the `requires_grad` of each parameter are
     restored, also after an exception. A model shared with other processes does not wait for them.
     """
+    if torch.compiler.is_compiling():  # which takes gradients of inputs alone, and cannot stop those of parameters
+        before = [(module, module.training) for module in model.modules()]
+        model.eval()
+        yield model
+        for module, training in before:
+            module.training = training
+        return
     modes = [(module, module.training) for module in model.modules()]
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     shared = [module for module, _ in modes if isinstance(module, DistributedDataParallel)]

@@ -13,6 +13,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from dign.core.compiled_draws import define_draw
 from dign.core.seeds import derive_seed, make_generator
 
 BLOCK_SIZE = 32
@@ -97,9 +98,21 @@ def uniform(
 
     `batch` is the number of images in all processes, needed where they do not hold equally many.
     """
+    if torch.compiler.is_compiling():
+        like = torch.empty(0, device=device, dtype=dtype)
+        drawn: Tensor = _compiled_uniform(like, list(shape), images, batch)
+        return drawn
     size = list(shape)
     size[images] = global_batch_size(size[images], generator) if batch is None else batch
     return local_slice(torch.rand(size, generator=generator, device=device, dtype=dtype), generator, images)
+
+
+def draw_shared(x: Tensor, generator: torch.Generator | None) -> Tensor:
+    """One number in [0,1), of the type and device of x, that all images of a batch share: the same in all processes."""
+    if torch.compiler.is_compiling():
+        drawn: Tensor = _compiled_shared(x)
+        return drawn
+    return torch.rand((), generator=generator, device=x.device, dtype=x.dtype)
 
 
 def image_noise(x: Tensor, *, first: int, seed: int, purpose: str, draw: int) -> Tensor:
@@ -118,8 +131,32 @@ def image_noise(x: Tensor, *, first: int, seed: int, purpose: str, draw: int) ->
 
 def normal_like(x: Tensor, generator: torch.Generator | None) -> Tensor:
     """Standard normal numbers of the shape, type and device of images x (N,...)."""
+    if torch.compiler.is_compiling():
+        drawn: Tensor = _compiled_normal(x)
+        return drawn
     if isinstance(generator, NumberedGenerator):
         draw, generator.draws = generator.draws, generator.draws + 1
         return image_noise(x, first=generator.first, seed=generator.run_seed, purpose=generator.purpose, draw=draw)
     size = (global_batch_size(len(x), generator), *x.shape[1:])
     return local_slice(torch.randn(size, generator=generator, device=x.device, dtype=x.dtype), generator)
+
+
+def _draw_uniform(
+    like: Tensor, shape: list[int], images: int, batch: int | None, *, generator: torch.Generator | None
+) -> Tensor:
+    return uniform(
+        *shape, generator=generator, device=like.device, dtype=like.dtype, images=images, batch=batch
+    ).contiguous()
+
+
+_compiled_uniform = define_draw(
+    "uniform(Tensor like, SymInt[] shape, int images, SymInt? batch) -> Tensor",
+    _draw_uniform,
+    lambda like, shape, images, batch: like.new_empty(shape),
+)
+_compiled_normal = define_draw("normal_like(Tensor x) -> Tensor", normal_like, lambda x: x.new_empty(x.shape))
+_compiled_shared = define_draw(
+    "draw_shared(Tensor x) -> Tensor",
+    lambda x, generator: draw_shared(x, generator),
+    lambda x: x.new_empty(()),
+)

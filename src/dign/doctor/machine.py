@@ -17,6 +17,8 @@ from dign.parallel.devices import check_compiler, check_precision, device_name, 
 
 EXTRAS = {
     "frost": "imagecorruptions",
+    "heif": "pillow_heif",
+    "hf": "pyarrow",
     "hub": "huggingface_hub",
     "lightning": "lightning",
     "mlflow": "mlflow",

@@ -18,6 +18,8 @@ from dign.core.files import parse_json
 RECORDS = ".grid"
 """Folder beside the runs for locks, progress and logs; hidden, so that a report does not mistake it for a run."""
 CHECKPOINT = "checkpoint.safetensors"
+FIRST_TO_ARRIVE = ("run.json", "training_images.txt", "config.toml")
+"""Uploaded before everything else, in this order: with the last of them a run has begun, and not before."""
 LAST_TO_ARRIVE = (CHECKPOINT, "model.safetensors", "results.json")
 """Uploaded after everything else, in this order: a run never looks more complete than it is."""
 REMOVED = (CHECKPOINT, "best.safetensors")
@@ -182,7 +184,9 @@ class _Mirror:
 
     def _files(self) -> list[Path]:
         files = [path for path in self.folder.rglob("*") if path.is_file() and not path.name.startswith(".")]
-        return sorted(files, key=lambda path: LAST_TO_ARRIVE.index(path.name) if path.name in LAST_TO_ARRIVE else -1)
+        order = {name: place for place, name in enumerate(FIRST_TO_ARRIVE, -len(FIRST_TO_ARRIVE))}
+        order |= {name: place for place, name in enumerate(LAST_TO_ARRIVE, 1)}
+        return sorted(files, key=lambda path: order.get(path.name, 0))
 
 
 @contextmanager

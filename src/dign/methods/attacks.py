@@ -68,12 +68,30 @@ def pgd(
     PGDSettings(norm=norm, radius=radius, steps=steps, step_size=step_size, clip=clip)  # checks them
     step_size = 2.5 * radius / steps if step_size is None else step_size
     delta = project(start_in_ball(x, norm, radius, start, generator), x, norm, radius, clip)
-    with freeze_temporarily(model), torch.enable_grad():
+    with freeze_temporarily(model), torch.no_grad():
         for _ in range(steps):
-            delta.requires_grad_()
-            (gradient,) = input_gradients(model, x + delta, objective, (delta,))
-            delta = project(delta.detach() + step_size * steepest(gradient, norm), x, norm, radius, clip)
+            (gradient,) = ascent(model, lambda d: x + d, objective, (delta,))
+            delta = project(delta + step_size * steepest(gradient, norm), x, norm, radius, clip)
     return (x + delta).clamp(0, 1) if clip else x + delta
+
+
+def ascent(
+    model: nn.Module, make_batch: Callable[..., Tensor], objective: Objective, inputs: tuple[Tensor, ...]
+) -> tuple[Tensor, ...]:
+    """The gradients of the objective with respect to the `inputs` that `make_batch` makes a batch of.
+
+    For a frozen model; also inside `torch.compile`, which has no `torch.autograd.grad`.
+    """
+    if torch.compiler.is_compiling():
+
+        def value(*variables: Tensor) -> Tensor:
+            return objective(logits_of(model(make_batch(*variables)))).sum()
+
+        gradients: tuple[Tensor, ...] = torch.func.grad(value, argnums=tuple(range(len(inputs))))(*inputs)
+        return gradients
+    with torch.enable_grad():
+        variables = tuple(each.detach().requires_grad_() for each in inputs)
+        return input_gradients(model, make_batch(*variables), objective, variables)
 
 
 def input_gradients(

@@ -11,7 +11,7 @@ from dign.core.divergences import jensen_shannon, log_probabilities
 from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import uniform
 from dign.core.pixels import to_float
-from dign.methods.attacks import cross_entropy_of, input_gradients
+from dign.methods.attacks import ascent, cross_entropy_of
 from dign.methods.augmix import ChainSettings
 from dign.methods.base import Cost, Method
 
@@ -62,14 +62,12 @@ class AugMax(ChainSettings, Method):
         start = uniform(len(x), 1 + self.width, generator=generator, device=x.device, dtype=x.dtype)
         share, q = start.split((1, self.width), dim=1)
         chained, objective = to_float(chained, x.dtype), cross_entropy_of(y)
-        with freeze_temporarily(model), torch.enable_grad():
+        with freeze_temporarily(model), torch.no_grad():
             for _ in range(self.steps):
-                share, q = share.detach().requires_grad_(), q.detach().requires_grad_()
-                mixed = _mixture(x, chained, q, share)
-                up_share, up_q = input_gradients(model, mixed, objective, (share, q))
+                up_share, up_q = ascent(model, lambda m, w: _mixture(x, chained, w, m), objective, (share, q))
                 share = (share + self.step_size * up_share.sign()).clamp(0, 1)
                 q = q + self.step_size * up_q.sign()
-        return _mixture(x, chained, q.detach(), share.detach())
+        return _mixture(x, chained, q, share)
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
         assert clean is not None  # sees_clean

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from dign.augment.chains import NINE, OPERATIONS, chains, dirichlet, mix
+from dign.augment.chains import NINE, OPERATIONS, chains, dirichlet, draw_severities, mix
 from dign.core.checks import check_at_least, check_integer
 from dign.core.divergences import jensen_shannon, log_probabilities
 from dign.core.errors import UserError, unknown_name
-from dign.core.image_rng import global_batch_size, local_slice
 from dign.methods.base import Cost, Method
 
 
@@ -52,9 +51,7 @@ class ChainSettings:
         """For each of `views`, every image at the end of `width` chains, uint8 (N,width,3,H,W)."""
         severity: Tensor | float | None = self.severity
         if severity is None:
-            size = (global_batch_size(len(x), generator), views)
-            drawn = local_slice(torch.randint(1, 11, size, generator=generator, device=x.device), generator)
-            severity = drawn.repeat_interleave(self.width, dim=1)
+            severity = draw_severities(x, views, generator=generator).repeat_interleave(self.width, dim=1)
         chained = chains(
             x, views * self.width, depth=self.depth, severity=severity, operations=self.operations, generator=generator
         )

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from dign.augment.noise2net import noise2net
 from dign.core.checks import check_at_least, check_integer
 from dign.core.errors import UserError
-from dign.core.image_rng import global_batch_size, local_count
+from dign.core.image_rng import draw_shared, global_batch_size, local_count
 from dign.methods.base import Cost, Method
 
 
@@ -56,7 +56,7 @@ class DeepAugment(Method):
         count = int(self.share * global_batch_size(len(x), generator))
         if count == 0:
             return [x]
-        drawn = torch.rand((), generator=generator, device=x.device, dtype=x.dtype)
+        drawn = draw_shared(x, generator)
         strength = self.weakest + (self.strongest - self.weakest) * drawn
         here = local_count(count, generator)
         distorted = noise2net(

@@ -175,7 +175,7 @@ class RunConfig:
         1800.0, "Machine", "with several processes: seconds to wait for one that does not answer", least=1
     )
     sync_batch_norm: bool = setting(False, "Machine", "with several processes: batch norm over the whole batch")
-    compile: bool = setting(False, "Machine", "compile the model with torch.compile")
+    compile: bool = setting(False, "Machine", "compile the whole step with torch.compile")
     channels_last: bool = setting(True, "Machine", "channels-last memory layout")
     winograd: bool = setting(True, "Machine", "3x3 convolutions on a CPU by Winograd's algorithm: fewer products")
 

@@ -31,7 +31,7 @@ from dign.methods.base import Method
 from dign.models import spread_indices, whiten
 from dign.models.winograd import use_winograd
 from dign.parallel.batch_norm import RunningStatistics, synchronize_batch_norm
-from dign.parallel.devices import check_compiler, describe_device, device_name
+from dign.parallel.devices import check_compiler, describe_device, device_name, resolve_precision
 from dign.parallel.fabric import make_fabric
 from dign.parallel.launching import torchrun_job_id
 from dign.parallel.team import Team
@@ -43,6 +43,7 @@ from dign.runs.epochs import fill_epochs
 from dign.runs.folder import Run, check_new_folder, load_run, lock_run, was_started_by
 from dign.training.averaging import WeightAverage
 from dign.training.batches import BatchSource, DecodedBatches, make_batch_source
+from dign.training.compiling import CompiledStep
 from dign.training.cost import work_curve
 from dign.training.interrupts import Interrupted, catch_signals
 from dign.training.logger import NullLogger, TrainingLogger
@@ -235,8 +236,16 @@ class _Training:
         # One graph per shape: a run has few shapes, and a graph for all of them would be slower.
         forward: Any = torch.compile(self.model, dynamic=False) if config.compile else self.model
         self.wrapped, self.optimizer = self.fabric.setup(forward, optimizer)
+        self.compiled = self._compile_step()
         self.statistics = RunningStatistics(self.model, self.team)
         self.average = WeightAverage(self.model, config.ema) if config.ema else None
+
+    def _compile_step(self) -> CompiledStep | None:
+        """The whole step, if it is to be compiled; several processes compile the model alone, which Fabric wraps."""
+        if not self.config.compile or self.team.world_size > 1:
+            return None
+        precision = resolve_precision(self.config.precision, self.device)
+        return CompiledStep(self.method.at(1.0), self.model, self.device, precision)
 
     def _initial_model(self, start: StartingWeights | None) -> nn.Module:
         """The model before the first step; a checkpoint, if there is one, replaces its weights later."""
@@ -404,9 +413,13 @@ class _Training:
     ) -> dict[str, Tensor]:
         """Add up the gradients of a part of the batch; returns its loss and the terms of it."""
         with self.fabric.no_backward_sync(self.wrapped, enabled=not is_last):  # processes exchange the sum
-            outcome = method(self.wrapped, *part, generator=generator)
-            self.fabric.backward(outcome.loss / self.config.accumulate if self.config.accumulate > 1 else outcome.loss)
-        return {"": outcome.loss.detach(), **outcome.terms}
+            if self.compiled is not None and self.compiled.method == method:
+                loss, terms = self.compiled(*part, generator)
+            else:  # a method that is still ramping up would be compiled again at every step
+                outcome = method(self.wrapped, *part, generator=generator)
+                loss, terms = outcome.loss, outcome.terms
+            self.fabric.backward(loss / self.config.accumulate if self.config.accumulate > 1 else loss)
+        return {"": loss.detach(), **terms}
 
     def _batch(self, step: int) -> tuple[Tensor, Tensor]:
         images, y = self.source.get(step)

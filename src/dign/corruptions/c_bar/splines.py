@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dign.core.placement import copy_to_device
 from dign.corruptions import linear
 from dign.corruptions.streams import Streams
 
@@ -24,7 +25,7 @@ def transverse_chromatic_abberation(images: Tensor, level: float, streams: Strea
     name is spelled as in the published benchmark.
     """
     choice = streams.bits(1)[:, 0].to(torch.int64).bitwise_and_(0x7FFFFFFF) * len(_ORDERS) >> 31
-    orders = torch.tensor(_ORDERS if images.shape[1] == 3 else [[1]] * len(_ORDERS), device=images.device)
+    orders = copy_to_device(torch.tensor(_ORDERS if images.shape[1] == 3 else [[1]] * len(_ORDERS)), images.device)
     factor = orders[choice]  # (N,C)
     x = images.to(torch.float64)
     for dim in (2, 3):

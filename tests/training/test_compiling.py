@@ -1,0 +1,47 @@
+"""The step of every method is one graph, and computes what the eager step computes."""
+
+import copy
+
+import pytest
+import torch
+
+from dign.core.seeds import make_generator
+from dign.methods import METHODS, AugMix, DiGN
+from dign.models import build
+from dign.training.compiling import CompiledStep
+
+CPU = torch.device("cpu")
+FEW_STEPS = {"at": {"steps": 2}, "trades": {"steps": 2}, "augmax": {"steps": 2}}
+"""A loop is unrolled: two steps of an attack show what seven do, sooner."""
+CHOSEN = {key: kind(**FEW_STEPS.get(key, {})) for key, kind in METHODS.items()} | {"sum": DiGN() + AugMix()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", CHOSEN)
+def test_the_step_of_a_method_compiles_without_a_break_and_equals_the_eager_step(key):
+    torch._dynamo.reset()
+    method, x, y = CHOSEN[key], torch.rand(4, 3, 8, 8), torch.arange(4)
+    model = build("tinynet", classes=10, image_size=(8, 8))
+    twin = copy.deepcopy(model)
+    step = CompiledStep(method, model, CPU, "32", backend="eager")
+    for number in range(2):
+        loss, terms = step(x, y, make_generator(0, "method", number))
+        loss.backward()
+        expected = method(twin, x, y, generator=make_generator(0, "method", number))
+        expected.loss.backward()
+        assert torch.equal(loss, expected.loss) and terms.keys() == expected.terms.keys()
+    assert model.training and all(weight.requires_grad for weight in twin.parameters() if weight.grad is not None)
+    for ours, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+        assert ours.grad is None if theirs.grad is None else torch.equal(ours.grad, theirs.grad)
+    for ours, theirs in zip(model.buffers(), twin.buffers(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+@pytest.mark.slow
+def test_mixed_precision_compiles_too():
+    torch._dynamo.reset()
+    model = build("tinynet", classes=10, image_size=(8, 8))
+    step = CompiledStep(METHODS["dign"](), model, CPU, "bf16", backend="aot_eager")
+    loss, _ = step(torch.rand(4, 3, 8, 8), torch.arange(4), make_generator(0, "method"))
+    loss.backward()
+    assert loss.dtype == torch.float32 and bool(loss.isfinite())
