@@ -110,12 +110,17 @@ def _spatter(images: Tensor, streams: Streams) -> Frames:
     liquid = linear.gaussian_filter(draws, 1.75 * _scale(images)).mul_(0.265).add_(0.6)
     liquid = liquid * (liquid >= 0.7)
     x = images.to(torch.float32) * (1 / 255)
-    color = paint((175 / 255, 238 / 255, 238 / 255), x)
+    color = _water_color(images.shape[1], images.device)
     for _ in range(31):
         drops = weather._water(liquid.clone()).mul_(0.6)[:, None]
         yield (x + drops * color).clamp_(0, 1).mul_(255).to(torch.uint8)
         above = torch.cat([torch.zeros_like(liquid[:, :1]), liquid[:, :-1]], dim=1)
         liquid = 0.2 * liquid + 0.8 * above
+
+
+@lru_cache(maxsize=4)
+def _water_color(channels: int, device: torch.device) -> Tensor:
+    return paint((175 / 255, 238 / 255, 238 / 255), torch.empty((1, channels, 1, 1), device=device))
 
 
 def _brightness(images: Tensor, streams: Streams) -> Frames:
