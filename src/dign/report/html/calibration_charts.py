@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,9 +36,13 @@ def reliability_diagram(title: str, calibration: Calibration, slot: int) -> Mark
         low, high = index / calibration.bins, (index + 1) / calibration.bins
         left, bar = upper.x(low) + 0.7, upper.x(high) - upper.x(low) - 1.4
         bars += _bin_bars(upper, lower, left, bar, accuracy, confidence, count / largest, faint=count < 0.005 * total)
+        low_end, high_end = wilson_interval(accuracy, count)
+        middle = left + bar / 2
+        bars.append(tag("line", class_="whisker", x1=middle, x2=middle, y1=upper.y(low_end), y2=upper.y(high_end)))
         lines = [
             (None, f"Confidence {100 * low:.0f}–{100 * high:.0f} %", ""),
             (slot, "Accuracy", f"{number(100 * accuracy)} %"),
+            (None, "95 % interval", f"{number(100 * low_end)} to {number(100 * high_end)} %"),
             (None, "Mean confidence", f"{number(100 * confidence)} %"),
             (None, "Predictions", f"{count} ({number(100 * count / total)} %)"),
         ]
@@ -45,6 +50,17 @@ def reliability_diagram(title: str, calibration: Calibration, slot: int) -> Mark
     diagonal = tag("line", class_="diagonal", x1=upper.x(0), y1=upper.y(0), x2=upper.x(1), y2=upper.y(1))
     marks = tag("g", bars, class_=f"s{slot}")
     return svg(width, height, title, upper.frame(), lower.frame(), marks, diagonal, hits)
+
+
+def wilson_interval(share: float, count: float, z: float = 1.96) -> tuple[float, float]:
+    """The interval of a share that was found in `count` predictions (Wilson 1927), 95 % by default.
+
+    >>> [round(end, 3) for end in wilson_interval(0.5, 100)]
+    [0.404, 0.596]
+    """
+    center = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    return max(center - half, 0.0), min(center + half, 1.0)
 
 
 def _bin_bars(

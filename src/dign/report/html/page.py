@@ -37,6 +37,7 @@ from dign.report.html.result_sections import (
     small_multiples,
 )
 from dign.report.html.run_sections import run_details, runs_table, training_parts
+from dign.report.html.unsure_section import unsure_parts
 from dign.report.html.worst_case_section import attack_table, certificate_parts
 from dign.report.palette import palette_css
 
@@ -78,6 +79,7 @@ def _panels(study: Study) -> list[Panel]:
         ("corruptions", "Corruptions", _corruptions(study)),
         ("classes", "Classes", _classes(study)),
         ("calibration", "Calibration", _calibration(study)),
+        ("unsure", "Unsure", _unsure(study)),
         ("examples", "Examples", _examples(study)),
         ("landscape", "Landscape", _landscape(study)),
         ("worst-case", "Worst case", _worst_case(study)),
@@ -121,11 +123,16 @@ def _calibration(study: Study) -> Markup:
         "calibration.html",
         scatters=accuracy_calibration(study),
         temperature=temperature_table(study),
-        uncertainty=uncertainty_table(study),
-        by_corruption=corruption_uncertainty_table(study) if study.corruptions else None,
         reliability=reliability_rows(study),
         places=len(reliability_places(study)),
     )
+
+
+def _unsure(study: Study) -> Markup | None:
+    parts = unsure_parts(study)
+    tables = [uncertainty_table(study), corruption_uncertainty_table(study) if study.corruptions else None]
+    present = [table for table in tables if table is not None]
+    return render("unsure.html", parts=parts, tables=present) if parts or present else None
 
 
 def _examples(study: Study) -> Markup | None:

@@ -12,6 +12,7 @@ from dign.metrics import Calibration
 from dign.report.analysis.quantities import (
     CALIBRATION,
     NOISE_MEANS,
+    RAW,
     Quantity,
     corruption_title,
     noise_text,
@@ -226,6 +227,8 @@ def reliability_rows(study: Study) -> list[ModelPart]:
 
 def _diagram(group: Group, title: str, key: str, pooled: Calibration) -> Diagram:
     ece = statistic_cell(group.statistic(CALIBRATION[key, "ece"])).plain
+    if any(run.results.calibrator for run in group.runs):
+        ece += f", {statistic_cell(group.statistic(RAW[key, 'ece'])).plain} without its temperature"
     chart = reliability_diagram(f"Reliability of {group.label}, {title.lower()}", pooled, group.slot)
     return Diagram(title, ece, chart)
 
