@@ -3,7 +3,7 @@
     python benchmarks/temperature_transfer.py RUN...
 
 For each finished run: one half of its validation images fits a temperature, clean, under the noise that the method was
-trained with, and on both together; the other half is corrupted in all ways but Gaussian noise, at severities 1, 3 and 5,
+trained with, and on both together; the other half is corrupted in all ways but Gaussian noise, at severities 1, 3, 5,
 and its log loss and ECE (pooled) are measured without a temperature and at each of the three. Test images are not used.
 """
 

@@ -281,6 +281,7 @@ TEMPERATURE = Quantity(
     "Temperature fitted on the validation images: above 1 the model was too sure of itself.",
     None,
     lambda run: _temperature(run),
+    decimals=2,
 )
 
 
