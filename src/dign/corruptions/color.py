@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from dign.core.pixels import to_float, truncate_to_uint8
+from dign.core.placement import copy_to_device
 
 # Weights of red, green and blue in the gray value of a picture (ITU-R BT.601).
 LUMA = (0.299, 0.587, 0.114)
@@ -39,5 +40,5 @@ def luma(images: Tensor) -> Tensor:
 
 def paint(rgb: tuple[float, float, float], like: Tensor) -> Tensor:
     """A color as (1,C,1,1) for images of C channels, gray where they are."""
-    color = torch.tensor(rgb, dtype=torch.float32, device=like.device).view(1, 3, 1, 1)
+    color = copy_to_device(torch.tensor(rgb, dtype=torch.float32), like.device).view(1, 3, 1, 1)
     return color if like.shape[1] == 3 else luma(color)
