@@ -51,7 +51,7 @@ def test_reading_leaves_the_global_generator_alone(pictures):
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_picture_that_went_away_is_named(pictures, workers):
     pictures.path(2).unlink()
-    with pytest.raises(UserError, match=r"The image .*2\.png cannot be read any more"):
+    with pytest.raises(UserError, match=r"The image .*2\.png cannot be read \(it does not exist\)"):
         read_all(pictures, workers)
 
 

@@ -33,7 +33,8 @@ Examples:
   dign train digits --method dign --out runs/digits
   dign train cifar10 --method dign --sigma-max 0.2 --weight 0.2 --samples 3 --out runs/paper
   dign train cifar10 --preset laptop --method dign+augmix --seed 1 --out runs/hybrid
-  dign train folder:photos --size 64 --model fastnet --epochs 30 --out runs/photos
+  dign train folder:photos --size 128 --method dign --out runs/photos
+  dign train folder:photos --size 160 --model timm:resnet18 --init pretrained --out runs/photos
   dign train experiment.toml --seed 2 --out runs/experiment-2
   dign train --resume runs/paper
   dign train cifar10 --devices 4 --out runs/four-gpus

@@ -44,7 +44,10 @@ class _Crops(Dataset[Any]):
                 crops[place] = self.crop.read(self.pictures.read(number), self.seed, epoch, number)
             except UserError as error:
                 name = replace_unprintable(self.pictures.name(number))
-                return f"The image {name} cannot be read any more ({error}): put it back as it was, and resume the run."
+                return (
+                    f"The image {name} cannot be read ({error}): put it back as it was and resume the run, or start a "
+                    f"new one with `skip_unreadable`."
+                )
         return torch.from_numpy(crops)
 
 

@@ -20,20 +20,23 @@ from dign.core.errors import UserError, is_out_of_memory
 from dign.core.files import read_json, write_json
 from dign.core.pixels import to_float
 from dign.core.placement import copy_to_device
+from dign.core.progress import TerminalBar
 from dign.core.provenance import now
 from dign.core.seeds import derive_seed, preserve_global_generators, seed_global_generators
+from dign.data.cache import cache_root
 from dign.data.crop_batches import CropBatches, count_workers
 from dign.data.crops import RandomCrop
 from dign.data.dataset import DataSet
 from dign.data.names import hide_folder_path
 from dign.data.sampling import draw_order
+from dign.data.shrunk_pictures import shrink_pictures
 from dign.methods.base import Method
 from dign.models import spread_indices, whiten
 from dign.models.winograd import use_winograd
 from dign.parallel.batch_norm import RunningStatistics, synchronize_batch_norm
 from dign.parallel.devices import check_compiler, describe_device, device_name, resolve_precision
 from dign.parallel.fabric import make_fabric
-from dign.parallel.launching import torchrun_job_id
+from dign.parallel.launching import local_rank, torchrun_job_id
 from dign.parallel.team import Team
 from dign.runs.calibrate import fit_calibrator
 from dign.runs.calibrator import CALIBRATION_FILE, write_calibrator
@@ -312,6 +315,8 @@ class _Training:
             return make_batch_source(train, self._local_order, self.device, last=last, share=share)
         assert pictures is not None  # a configuration with random crops names a folder
         crop = RandomCrop(config.size, config.scale, config.ratio, self.run.framing)
+        with TerminalBar(visible=local_rank() == 0) as bar:
+            pictures = shrink_pictures(pictures, crop, cache_root(), bar, cache=config.cache)
         workers = count_workers(config.workers, config.devices)
         pin, seed = self.device.type == "cuda", derive_seed(config.seed, "crops")
         crops = CropBatches(pictures, crop, self._plan(first), seed=seed, workers=workers, pin=pin)
