@@ -1,5 +1,9 @@
 """Batches of crops: the same from any number of workers, and an unreadable picture is named."""
 
+import multiprocessing
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -64,3 +68,31 @@ def test_waiting_is_measured(pictures):
 def test_workers_follow_the_cores():
     assert count_workers(0) == 0 and count_workers(5) == 5
     assert 1 <= count_workers(-1, processes=64) <= count_workers(-1) <= MOST_WORKERS
+
+
+SCRIPT = """
+import sys, torch
+from dign.data.crop_batches import CropBatches
+from dign.data.crops import RandomCrop
+from dign.data.pictures import Pictures
+plan = ((0, torch.tensor([0, 1])) for _ in range(1000))
+batches = CropBatches(Pictures.from_paths(sys.argv[1:]), RandomCrop(16), plan, seed=0, workers=2)
+print(next(batches).shape)
+"""
+
+
+@pytest.mark.slow
+def test_a_program_that_forgets_its_workers_ends(pictures):
+    command = [sys.executable, "-c", SCRIPT, *(str(pictures.path(number)) for number in range(4))]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0 and ended.stdout == "torch.Size([2, 3, 16, 16])\n", ended.stderr
+
+
+def test_closing_ends_the_workers(pictures):
+    batches = CropBatches(pictures, RandomCrop(16), iter(PLAN), seed=5, workers=2)
+    next(batches)
+    assert len(multiprocessing.active_children()) == 2
+    batches.close()
+    assert multiprocessing.active_children() == []
+    with pytest.raises(StopIteration):
+        next(batches)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
 import time
+import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -76,6 +79,14 @@ class CropBatches:
             pin_memory=pin,
         )
         self._batches: Iterator[Tensor | str] = iter(loader)
+        # before multiprocessing waits for the workers, which no signal ends
+        self._at_exit = partial(_close, weakref.ref(self))
+        atexit.register(self._at_exit)
+
+    def close(self) -> None:
+        """End the workers; no batch can be taken afterwards."""
+        self._batches = iter(())  # the loader ends its workers when nobody holds it any more
+        atexit.unregister(self._at_exit)
 
     def __next__(self) -> Tensor:
         """The next batch.
@@ -89,6 +100,12 @@ class CropBatches:
         if isinstance(batch, str):
             raise UserError(batch)
         return batch
+
+
+def _close(batches: weakref.ref[CropBatches]) -> None:
+    found = batches()
+    if found is not None:
+        found.close()
 
 
 @dataclass(frozen=True)

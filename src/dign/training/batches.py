@@ -150,4 +150,4 @@ class DecodedBatches:
         return Batch(images, copy_to_device(self._labels[self._order(step)], self._device))
 
     def close(self) -> None:
-        pass
+        self._crops.close()
