@@ -1,6 +1,6 @@
 """How many noisy copies early stopping saves a certificate, on a shipped model and real images.
 
-    python benchmarks/certificates.py models/cifar10 --data cifar10 --sigma 0.12 --images 50
+    python benchmarks/certificates.py models/cifar10 --data cifar10 --sigma 0.12 --images 100
 
 The plain procedure draws n copies of every image. Early stopping draws in rounds, at a corrected alpha, until it is
 decided which radii are certified; `dign certify` does so unless --all-draws is given.
@@ -16,6 +16,7 @@ import torch
 import dign
 from dign.certification.record import Plan
 from dign.core.sampling import spread_indices
+from dign.models.winograd import use_winograd
 
 
 def main() -> None:
@@ -23,14 +24,15 @@ def main() -> None:
     parser.add_argument("model", help="a run or hub folder")
     parser.add_argument("--data", default="cifar10")
     parser.add_argument("--sigma", type=float, default=0.12)
-    parser.add_argument("--n", type=int, default=100_000)
-    parser.add_argument("--images", type=int, default=50)
+    parser.add_argument("--n", type=int, default=10_000)
+    parser.add_argument("--images", type=int, default=100)
     options = parser.parse_args()
     model, split = dign.load_model(options.model), dign.load_data(options.data).test
     chosen = torch.tensor(spread_indices(len(split), options.images))
     radii = Plan(sigma=options.sigma, n=options.n).resolve_radii()
     started = time.monotonic()
-    found = dign.certify(model.model, split.images[chosen], sigma=options.sigma, n=options.n, radii=radii)
+    network = use_winograd(model.model).to(memory_format=torch.channels_last)
+    found = dign.certify(network, split.images[chosen], sigma=options.sigma, n=options.n, radii=radii)
     draws = found.draws.double()
     print(f"{len(chosen)} images, sigma {options.sigma:g}, n = {options.n}, radii {', '.join(f'{r:g}' for r in radii)}")
     for radius in (0.0, *radii):
