@@ -268,7 +268,7 @@ def test_what_is_saved_is_what_was_measured(model, split, noise, tmp_path):
         (lambda x, y: {"temperature": -1.0}, "temperature must be positive"),
         (lambda x, y: {"temperature": "warm"}, "temperature must be positive, not 'warm'"),
         (lambda x, y: {"conditions": ["fog"]}, "conditions must be dign.Conditions or an open benchmark, not a list"),
-        (lambda x, y: {"device": "abacus"}, "There is no device called 'abacus'"),
+        (lambda x, y: {"device": "abacus"}, "There is no device 'abacus' here"),
     ],
 )
 def test_what_cannot_be_evaluated_is_one_clear_error(model, split, change, message):

@@ -24,6 +24,7 @@ def test_bfloat16_is_taken_where_the_gpu_has_it_and_not_where_torch_imitates_it(
     monkeypatch.setattr("dign.parallel.fabric.pick_device", lambda name: torch.device("cuda:1"))
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
+    monkeypatch.setattr("dign.parallel.fabric.check_precision", lambda precision, device: None)  # computes on it
     monkeypatch.setattr("lightning_fabric.Fabric", record)
     with pytest.raises(Recorded, match=expected):
         make_fabric("cuda:1", "auto")

@@ -35,7 +35,7 @@ def make_method(
         UserError: A name or a setting is unknown, or a value is out of range.
 
     >>> make_method("dign", {"dign": {"weight": 1}}, data="tiny-imagenet")  # doctest: +ELLIPSIS
-    DiGN(... sigma_max=0.6, weight=1.0, samples=3, start=0.0, ramp=0.0)
+    DiGN(... sigma_max=0.6, weight=1.0, samples=3, ...)
     """
     wanted = [name.strip() for name in names.split("+")]
     settings = settings or {}
