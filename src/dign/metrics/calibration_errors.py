@@ -44,7 +44,7 @@ class _Binned(Confidences[float]):
 class AdaptiveECE(_Binned):
     """ECE over bins of equal mass (Nixon et al. 2019), in percent.
 
-        adaptive ECE = sum_b w_b |conf_b - acc_b|, with the images sorted by confidence and cut into bins of equal count
+        adaptive ECE = sum_b w_b abs(conf_b - acc_b), images sorted by confidence, bins of equal count
 
     Where most confidences are near 1, bins of equal width see little of them; these do.
 
@@ -95,7 +95,7 @@ class DebiasedRMSE(_Binned):
 class SmoothECE(Confidences[float]):
     """Smooth ECE (Blasiok and Nakkiran 2024), in percent: no bins, and a bandwidth that the data chooses.
 
-        smECE_h = integral over t in [0,1] of |1/N sum_n K_h(t, c_n) (c_n - a_n)|,   smECE = the h with smECE_h = h
+        smECE_h = integral over t in [0,1] of abs(1/N sum_n K_h(t, c_n) (c_n - a_n)),   smECE = the h with smECE_h = h
 
     c is the confidence, a whether the prediction is right, K_h a Gaussian of standard deviation h reflected at 0 and 1.
     It is continuous in the predictions, which binned errors are not.

@@ -197,7 +197,7 @@ class Brier(ByClass[BrierScores]):
 class ClasswiseECE(ByClass[float]):
     """Class-wise ECE (Kull et al. 2019): the calibration error of every class's probability, not of the largest alone.
 
-        classwise ECE = 1/C sum_k sum_b w_kb |p_kb - f_kb|, in percent
+        classwise ECE = 1/C sum_k sum_b w_kb abs(p_kb - f_kb), in percent
 
     with w_kb the share of images whose probability of class k is in bin b, p_kb its mean there and f_kb how often the
     label is k. The mean over many classes is small, since most probabilities are: compare it at one number of classes.
