@@ -81,7 +81,7 @@ def test_the_first_process_writes_and_both_know_it(two):
     assert [each["count"] for each in told] == [2, 2]
     assert load_run(two / "dign").info["processes"] == 2
     assert sorted(path.name for path in (two / "dign").iterdir()) == [
-        ".lock", "config.toml", "metrics.jsonl", "model.safetensors", "run.json",
+        ".lock", "calibration.json", "config.toml", "metrics.jsonl", "model.safetensors", "run.json",
     ]  # fmt: skip
     lines = (two / "dign" / "metrics.jsonl").read_text().splitlines()
     assert len(lines) == len((two / "standard" / "metrics.jsonl").read_text().splitlines()) == 6

@@ -30,7 +30,13 @@ def test_its_card_is_made_of_the_results_file():
     method = load_model(MODEL).method
     about = {"model": config, "method": method.title, "settings": settings_of(method)}
     card = (MODEL / "README.md").read_text(encoding="utf-8")
-    assert card.split("---\n", 2)[2].strip() == card_text(about, RESULTS).strip()
+    text = card.split("---\n", 2)[2]
+    start, end = text.index("Beyond these corruptions"), text.index("## Trained with")  # measured on other images
+    assert (text[:start] + text[end:]).strip() == card_text(about, RESULTS).strip()
+    beyond = json.loads((MODEL.parents[1] / "results" / "beyond-cifar10" / "results.json").read_text())
+    for row, scores in (("clean", beyond["clean"]), *beyond["summary"]["sets"].items()):
+        name = {"c-bar": "C-bar (10 corruptions)", "sensors": "sensors (4 corruptions)"}.get(row, row)
+        assert f"| {name} | {scores['accuracy']:.1f} | {scores['ece']:.1f} |" in text[start:end]
 
 
 def test_what_the_pages_say_of_it_was_measured():
