@@ -57,6 +57,7 @@ FILES = sorted(
     path
     for path in ROOT.glob("results/**/*.json")
     if path.name not in ("landscape.json", "sensitivity.json", "run.json", "sequences.json")
+    and not path.name.startswith("certificates-")
     and path.parent.name != "reliability"
 )
 
