@@ -44,10 +44,12 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
     from dign.methods.augmix import AugMix
     from dign.methods.base import Method
     from dign.methods.consistency import Consistency
+    from dign.methods.cutmix import CutMix
     from dign.methods.deepaugment import DeepAugment
     from dign.methods.dign import DiGN
     from dign.methods.dign_without_cr import DiGNWithoutCR
     from dign.methods.factory import make_method
+    from dign.methods.mixup import MixUp
     from dign.methods.rse import RSE
     from dign.methods.standard import Standard
     from dign.methods.trades import TRADES
@@ -78,10 +80,12 @@ _PUBLIC = {
     "Conditions": "dign.evaluation.conditions",
     "Confusion": "dign.metrics.confusion",
     "Consistency": "dign.methods.consistency",
+    "CutMix": "dign.methods.cutmix",
     "DeepAugment": "dign.methods.deepaugment",
     "DiGN": "dign.methods.dign",
     "DiGNWithoutCR": "dign.methods.dign_without_cr",
     "Method": "dign.methods.base",
+    "MixUp": "dign.methods.mixup",
     "Normalized": "dign.models.normalize",
     "RSE": "dign.methods.rse",
     "Results": "dign.evaluation.results",
@@ -118,9 +122,9 @@ _PUBLIC = {
 
 __all__ = [
     "AT", "Accuracy", "Attack", "AttackResult", "AugMax", "AugMix", "Calibration", "Certificates", "Classifier",
-    "Conditions", "Confusion", "Consistency", "DeepAugment", "DiGN", "DiGNWithoutCR", "Method", "Normalized", "RSE",
-    "Results", "RunConfig", "Smoothed", "Standard", "TRADES", "Temperature", "UserError", "accuracy",
-    "apply_temperature", "calibration", "certify", "confusion", "corrupt", "evaluate", "fit_temperature",
+    "Conditions", "Confusion", "Consistency", "CutMix", "DeepAugment", "DiGN", "DiGNWithoutCR", "Method", "MixUp",
+    "Normalized", "RSE", "Results", "RunConfig", "Smoothed", "Standard", "TRADES", "Temperature", "UserError",
+    "accuracy", "apply_temperature", "calibration", "certify", "confusion", "corrupt", "evaluate", "fit_temperature",
     "from_arrays", "load_data", "load_model", "make_method", "make_report", "mean_corruption_accuracy",
     "noise_corruption_accuracy", "open_model", "plot", "predict", "resume", "robust_accuracy", "smoothed", "train",
     "augment", "certification", "corruptions", "data", "evaluation", "landscape", "methods", "metrics", "models",

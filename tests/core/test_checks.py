@@ -2,7 +2,7 @@
 
 import pytest
 
-from dign.core.checks import check_at_least, check_integer, check_tables, coerce, find_invalid_facts
+from dign.core.checks import check_at_least, check_fraction, check_integer, check_tables, coerce, find_invalid_facts
 from dign.core.errors import UserError
 
 FACTS = {"classes": ["cat", "dog"], "image_size": [8, 8], "mean": [0.5] * 3, "std": [0.25] * 3}
@@ -77,6 +77,13 @@ def test_invalid_facts_about_a_data_set_are_found(name, value):
     assert find_invalid_facts(FACTS) == []
     assert find_invalid_facts({**FACTS, name: value}) == [name]
     assert find_invalid_facts({key: fact for key, fact in FACTS.items() if key != name}) == [name]
+
+
+def test_a_fraction_is_at_most_one():
+    check_fraction(probability=1, share=0.0)
+    for value in (1.01, -0.1, float("nan"), True):
+        with pytest.raises(UserError, match="share must be a"):
+            check_fraction(share=value)
 
 
 def test_settings_must_be_tables():

@@ -8,7 +8,7 @@ from dign.augment.chains import OPERATIONS
 from dign.augment.train_transforms import TrainTransforms
 from dign.core.image_rng import global_batch_size, local_count, local_slice, make_shared_generator, normal_like, uniform
 from dign.core.seeds import make_generator
-from dign.methods import AT, METHODS, AugMax, AugMix, DeepAugment, DiGN
+from dign.methods import AT, METHODS, AugMax, AugMix, CutMix, DeepAugment, DiGN, MixedLabels, MixUp
 
 RANKS = 3
 VARIANTS = [
@@ -17,8 +17,9 @@ VARIANTS = [
     AT(norm="l2", start="uniform"),
     AugMix(operations=OPERATIONS, severity=3.0, depth=2),
     AugMax(operations=OPERATIONS, steps=2),
-    DeepAugment(share=0.3),  # 5 of 18 images: two, two and one
-    DeepAugment(share=0.1) + DiGN(),  # one process has no image to distort, and must draw for DiGN all the same
+    DeepAugment(share=0.3),  # 7 of 24 images: three, two and two
+    CutMix() + MixUp() + DiGN(),
+    DeepAugment(share=0.05) + DiGN(),  # one process has no image to distort, and must draw for DiGN all the same
 ]
 
 
@@ -45,10 +46,12 @@ def test_the_first_images_of_the_batch_are_the_first_of_every_process():
 def test_the_views_of_a_share_are_the_share_of_the_views(method):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 10))
-    x, y = torch.rand(18, 3, 8, 8), torch.randint(10, (18,))
+    x, y = torch.rand(24, 3, 8, 8), torch.randint(10, (24,))
 
     def views(x, y, generator):
-        return [view for part in method.parts for view in part.views(model, x, y, generator)]
+        made = method.prepare(model, x, y, generator)
+        labels = [made.y.classes, made.y.shares] if isinstance(made.y, MixedLabels) else [made.y]
+        return [made.x, *labels, *(view for views in made.views for view in views)]
 
     together = views(x, y, make_generator(7, "test"))
     for rank in range(RANKS):

@@ -57,7 +57,7 @@ def generators() -> dict[str, torch.Generator | None]:
 
 
 def methods() -> Iterator[tuple[str, Check]]:
-    from dign.methods import METHODS, AugMix, DiGN, Method
+    from dign.methods import METHODS, AugMix, CutMix, DiGN, Method, MixUp
 
     def step(method: Method, kind: str) -> None:
         out = method(model(), images(), labels(), generator=generators()[kind])
@@ -71,7 +71,11 @@ def methods() -> Iterator[tuple[str, Check]]:
     # The range of images is looked at in the first call, and then every thousandth time.
     METHODS["standard"]()(model_on_host(), torch.rand(2, 3, 32, 32), torch.arange(2))
     chosen = {key: kind() for key, kind in METHODS.items()}
-    chosen |= {"sum": DiGN() + AugMix(), "fourier": AugMix(operations=("fourier", "rotate"), depth=2, severity=3)}
+    chosen |= {
+        "sum": DiGN() + AugMix(),
+        "mixed": CutMix() + MixUp() + DiGN(),
+        "fourier": AugMix(operations=("fourier", "rotate"), depth=2, severity=3),
+    }
     for key, method in chosen.items():
         for kind in ("torch's", "seeded", "shared"):
             yield f"step/{key}/{kind}", lambda method=method, kind=kind: step(method, kind)

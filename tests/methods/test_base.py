@@ -11,12 +11,27 @@ from torch import nn
 from dign.core.errors import UserError
 from dign.core.seeds import make_generator
 from dign.data.loading import load
-from dign.methods import AT, METHODS, RSE, TRADES, AugMax, AugMix, DeepAugment, DiGN, DiGNWithoutCR, Standard
+from dign.methods import (
+    AT,
+    METHODS,
+    RSE,
+    TRADES,
+    AugMax,
+    AugMix,
+    CutMix,
+    DeepAugment,
+    DiGN,
+    DiGNWithoutCR,
+    MixUp,
+    Standard,
+)
 from dign.methods.attacks import cross_entropy_of
 from dign.models import build, channel_statistics
 
 EVERY = [*METHODS, "dign+augmix"]
-COSTLY = [kind() for kind in METHODS.values()] + [DiGN() + AugMix(), DiGN(together=False), DiGN() + AugMax()]
+COSTLY = [kind() for kind in METHODS.values()] + [
+    DiGN() + AugMix(), DiGN(together=False), DiGN() + AugMax(), CutMix() + DiGN(), MixUp() + AT(),
+]  # fmt: skip
 # Percent of the digits after three epochs; chance is 10. DeepAugment's distortions are strong at 8x8.
 LEAST = {"deepaugment": 80}
 
@@ -320,6 +335,39 @@ def test_the_hybrid_is_dign_plus_augmix_s_divergence_with_one_clean_pass(recorde
     expected = first["cross_entropy"] + first["consistency"] + second["augmix_consistency"]
     assert outcome.loss.item() == pytest.approx(expected.item(), rel=1e-5)
     assert sum(outcome.terms.values()).item() == pytest.approx(outcome.loss.item(), rel=1e-5)
+
+
+def test_an_augmentation_changes_the_batch_for_the_other_method_and_adds_no_pass(recorder, x, y):
+    """CutMix + DiGN: the mixed batch is DiGN's clean batch, its noise is added to it, its labels are the mixed ones."""
+    cutmix, dign = CutMix(probability=1.0), DiGN(weight=0.7, samples=2)
+    outcome = (cutmix + dign)(recorder, x, y, generator=generator())
+    mixed, labels = cutmix.augment(x, y, generator())
+    (batch,) = recorder.seen
+    clean, *noisy = batch.split(6)
+    assert torch.equal(clean, mixed) and len(noisy) == 2
+    assert all((copy - mixed).abs().mean() < 0.2 for copy in noisy)
+    terms = dign.terms(recorder.body(clean), [recorder.body(copy) for copy in noisy], labels)
+    assert outcome.loss.item() == pytest.approx(sum(terms.values()).item(), rel=1e-5)
+    assert outcome.terms.keys() == {"cross_entropy", "consistency"}
+
+
+def test_augmentations_come_in_the_order_in_which_they_are_written(recorder, x, y):
+    for first, second in ((MixUp(), CutMix()), (CutMix(), MixUp())):
+        draw = generator()
+        once = first.augment(x, y, draw)
+        mixed, labels = second.augment(*once, draw)
+        outcome = (first + second)(recorder, x, y, generator=generator())
+        assert torch.equal(recorder.seen[-1], mixed) and labels.classes.shape == (6, 4)
+        assert outcome.loss.item() == pytest.approx(Standard().cross_entropy(recorder.body(mixed), labels).item())
+
+
+@pytest.mark.parametrize("other", [RSE(), AT(steps=1), Standard()], ids=lambda method: method.key)
+def test_an_augmentation_costs_nothing_beside_a_method_that_never_sees_the_clean_batch(other, recorder, x, y):
+    method = MixUp() + other
+    assert method.cost == other.cost and method.sees_clean == other.sees_clean
+    outcome = method(recorder, x, y, generator=generator())
+    assert list(outcome.terms) == list(other(recorder, x, y).terms)
+    assert [len(batch) for batch in recorder.trained_on] == [6, 6]
 
 
 def test_a_sum_of_two_that_never_see_the_clean_batch_keeps_both_terms(recorder, x, y):

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from dign.core.errors import UserError
-from dign.methods import AT, METHODS, TRADES, AugMax, AugMix, DiGN, Standard, batch_checks
+from dign.methods import AT, METHODS, TRADES, AugMax, AugMix, CutMix, DiGN, Standard, batch_checks
 from dign.methods.batch_checks import LOOK_EVERY, class_rows
 
 
@@ -131,9 +131,9 @@ def test_segmentation_is_classification_of_every_pixel(method, x):
     assert method.predict(model, x).sum(1).allclose(torch.ones(6, 8, 8))
 
 
-@pytest.mark.parametrize("method", [AugMix(), AugMax(), DiGN() + AugMix()], ids=lambda m: m.key)
+@pytest.mark.parametrize("method", [AugMix(), AugMax(), DiGN() + AugMix(), CutMix()], ids=lambda m: m.key)
 def test_methods_that_move_pixels_refuse_segmentation(method, x):
-    with pytest.raises(UserError, match="moves pixels"):
+    with pytest.raises(UserError, match="moves or mixes pixels"):
         method(Pixelwise(), x, torch.zeros(6, 8, 8, dtype=torch.long))
 
 

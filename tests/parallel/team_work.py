@@ -26,7 +26,8 @@ from dign.training.loop import train
 SMALL = {"data": "digits", "size": 8, "epochs": 2, "batch_size": 400, "validate_every": 1, "track": "none"}
 """Six steps."""
 SUM = "deepaugment+dign+augmix"
-METHODS = (*KINDS, SUM)
+MIXED = "cutmix+mixup+dign"
+METHODS = (*KINDS, SUM, MIXED)
 APART = {"settings": {"dign": {"together": False}}}
 """Several passes through the model before there is a gradient."""
 SYNCHRONIZED = {"model": "tinynet", "method": "dign", "sync_batch_norm": True}

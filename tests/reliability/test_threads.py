@@ -42,13 +42,13 @@ def test_corruptions_are_the_same_bits(with_threads, name):
     assert torch.equal(one, three)
 
 
-@pytest.mark.parametrize("key", ["dign", "rse", "augmix", "deepaugment"])
+@pytest.mark.parametrize("key", ["dign", "rse", "augmix", "deepaugment", "cutmix"])
 def test_what_methods_show_the_model_is_the_same_bits_but_for_a_random_network(with_threads, key):
     """Everything is drawn from a generator, in one order; Noise2Net's convolutions may differ in the last bit."""
     x, y = images(), torch.zeros(96, dtype=torch.long)
     model = nn.Sequential(nn.Flatten(), nn.Linear(3072, 4))
-    one, three = with_threads(lambda: METHODS[key]().views(model, x, y, generator()))
-    for first, second in zip(one, three, strict=True):
+    one, three = with_threads(lambda: METHODS[key]().prepare(model, x, y, generator()))
+    for first, second in zip([one.x, *one.views[0]], [three.x, *three.views[0]], strict=True):
         torch.testing.assert_close(first, second, atol=1e-5 if key == "deepaugment" else 0, rtol=0)
 
 

@@ -6,14 +6,15 @@ import pytest
 import torch
 
 from dign.core.seeds import make_generator
-from dign.methods import METHODS, AugMix, DiGN
+from dign.methods import METHODS, AugMix, CutMix, DiGN
 from dign.models import build
 from dign.training.compiling import CompiledStep
 
 CPU = torch.device("cpu")
 FEW_STEPS = {"at": {"steps": 2}, "trades": {"steps": 2}, "augmax": {"steps": 2}}
 """A loop is unrolled: two steps of an attack show what seven do, sooner."""
-CHOSEN = {key: kind(**FEW_STEPS.get(key, {})) for key, kind in METHODS.items()} | {"sum": DiGN() + AugMix()}
+SUMS = {"sum": DiGN() + AugMix(), "mixed": CutMix() + DiGN()}
+CHOSEN = {key: kind(**FEW_STEPS.get(key, {})) for key, kind in METHODS.items()} | SUMS
 
 
 @pytest.mark.slow

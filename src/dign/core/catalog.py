@@ -11,6 +11,8 @@ METHODS = {
     "dign-without-cr": "diverse Gaussian noise, no consistency term",
     "dign": "diverse Gaussian noise consistency",
     "consistency": "agreement under noise of one level, for certificates",
+    "mixup": "two images mixed, and their labels",
+    "cutmix": "a box of another image pasted in, labels mixed by area",
 }
 
 MODELS = {

@@ -95,6 +95,14 @@ def check_at_least(minimum: float, **values: float) -> None:
             raise UserError(f"{name} must be a number of at least {minimum}, not {value!r}.")
 
 
+def check_fraction(**values: float) -> None:
+    """Raise a `UserError` that names the first value which is not a number from 0 to 1."""
+    check_at_least(0, **values)
+    for name, value in values.items():
+        if value > 1:
+            raise UserError(f"{name} must be a fraction, 0 to 1, not {value!r}.")
+
+
 def check_tables(settings: Any) -> None:
     """Raise a `UserError` for settings of methods that are not tables."""
     if not isinstance(settings, Mapping) or not all(isinstance(table, Mapping) for table in settings.values()):

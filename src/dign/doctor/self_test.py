@@ -14,7 +14,7 @@ from dign.core.errors import summarize_error
 from dign.core.seeds import make_generator
 from dign.corruptions import ALL_NAMES, corrupt
 from dign.methods import METHODS
-from dign.methods.base import Method, forward
+from dign.methods.base import Material, Method, forward
 from dign.methods.batch_checks import class_rows
 from dign.models import build
 
@@ -87,10 +87,10 @@ class _MethodTest:
 
     def run(self) -> tuple[float, str]:
         here = copy.deepcopy(self.model)
-        views = [part.views(here, self.x, self.y, make_generator(0, "doctor/views")) for part in self.method.parts]
-        expected_loss, expected = self._gradients(here, views, torch.device("cpu"))
+        made = self.method.prepare(here, self.x, self.y, make_generator(0, "doctor/views"))
+        expected_loss, expected = self._gradients(here, made, torch.device("cpu"))
         there = copy.deepcopy(self.model).to(self.device)
-        loss, found = self._gradients(there, views, self.device)
+        loss, found = self._gradients(there, made, self.device)
         difference = float((found - expected).norm() / expected.norm())
         x, y = self.x.to(self.device), self.y.to(self.device)
         drawn = self.method(there, x, y, generator=make_generator(0, "doctor/step", device=self.device)).loss
@@ -100,14 +100,12 @@ class _MethodTest:
             return difference, f"loss {loss:.4f}, on the CPU {expected_loss:.4f}"
         return difference, ""
 
-    def _gradients(self, model: nn.Module, views: list[list[Tensor]], device: torch.device) -> tuple[float, Tensor]:
-        y = self.y.to(device)
-        batches = [self.x, *(view for part in views for view in part)]
+    def _gradients(self, model: nn.Module, made: Material, device: torch.device) -> tuple[float, Tensor]:
+        y = made.y.to(device)
+        batches = [made.x, *(view for views in made.views for view in views)]
         logits = iter([class_rows(each, y) for each in forward(model, [b.to(device) for b in batches], together=True)])
         clean = next(logits)
-        terms: dict[str, Tensor] = {}
-        for part, made in zip(self.method.parts, views, strict=True):
-            terms |= part.terms(clean if part.sees_clean else None, [next(logits) for _ in made], y)
+        terms = self.method.judge(clean, [[next(logits) for _ in views] for views in made.views], y)
         loss = torch.stack(list(terms.values())).sum()
         gradients = torch.autograd.grad(loss, [weight for weight in model.parameters() if weight.requires_grad])
         return float(loss.detach()), torch.cat([gradient.flatten() for gradient in gradients]).detach().cpu()

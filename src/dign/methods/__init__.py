@@ -8,22 +8,38 @@ DiGN(...)
 from dign.methods.at import AT
 from dign.methods.augmax import AugMax
 from dign.methods.augmix import AugMix
-from dign.methods.base import Cost, Method, Outcome, Sum
+from dign.methods.base import Augmentation, Cost, Method, Outcome, Sum
 from dign.methods.consistency import Consistency
+from dign.methods.cutmix import CutMix
 from dign.methods.deepaugment import DeepAugment
 from dign.methods.dign import DiGN
 from dign.methods.dign_without_cr import DiGNWithoutCR
+from dign.methods.labels import MixedLabels
+from dign.methods.mixup import MixUp
 from dign.methods.rse import RSE
 from dign.methods.standard import Standard
 from dign.methods.trades import TRADES
 
 METHODS: dict[str, type[Method]] = {
     method.key: method
-    for method in (Standard, AT, TRADES, RSE, DeepAugment, AugMix, AugMax, DiGNWithoutCR, DiGN, Consistency)
+    for method in (
+        Standard,
+        AT,
+        TRADES,
+        RSE,
+        DeepAugment,
+        AugMix,
+        AugMax,
+        DiGNWithoutCR,
+        DiGN,
+        Consistency,
+        MixUp,
+        CutMix,
+    )
 }
 """All methods by name: those of the paper's tables in their order, then the others."""
 
 __all__ = [
-    "AT", "METHODS", "AugMax", "AugMix", "Consistency", "Cost", "DeepAugment", "DiGN", "DiGNWithoutCR", "Method",
-    "Outcome", "RSE", "Standard", "Sum", "TRADES",
+    "AT", "METHODS", "AugMax", "AugMix", "Augmentation", "Consistency", "Cost", "CutMix", "DeepAugment", "DiGN",
+    "DiGNWithoutCR", "Method", "MixUp", "MixedLabels", "Outcome", "RSE", "Standard", "Sum", "TRADES",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from dign.methods.attacks import PGDSettings, cross_entropy_of
 from dign.methods.base import Cost, Method
+from dign.methods.labels import Labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +31,8 @@ class AT(PGDSettings, Method):
     def cost(self) -> Cost:
         return Cost(forward=self.steps + 1, backward=self.steps + 1, input_only=self.steps)
 
-    def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
+    def views(self, model: nn.Module, x: Tensor, y: Labels, generator: torch.Generator | None) -> list[Tensor]:
         return [self.attack(model, x, cross_entropy_of(y), generator)]
 
-    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Labels) -> dict[str, Tensor]:
         return {"adversarial_cross_entropy": self.cross_entropy(views[0], y)}

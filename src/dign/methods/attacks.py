@@ -5,15 +5,14 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from dign.core.checks import check_at_least, check_integer
-from dign.core.divergences import at_least_float32
 from dign.core.errors import UserError, unknown_name
 from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import normal_like, uniform
 from dign.core.outputs import logits_of
 from dign.methods.batch_checks import class_rows
+from dign.methods.labels import Labels, cross_entropy
 
 Objective = Callable[[Tensor], Tensor]
 """From logits to what an attack maximizes, one value per example (N,)."""
@@ -108,18 +107,16 @@ def input_gradients(
     return torch.autograd.grad(objective(logits).sum(), inputs)
 
 
-def cross_entropy_of(y: Tensor) -> Objective:
+def cross_entropy_of(y: Labels) -> Objective:
     """The objective of an attack on the labels: the cross-entropy of each image, or pixel for segmentation.
 
     Args:
-        y: Class indices (N,), or (N,H,W).
+        y: Class indices (N,), or (N,H,W), or the labels of mixed images.
 
     >>> cross_entropy_of(torch.tensor([0, 1]))(torch.zeros(2, 10))
     tensor([2.3026, 2.3026])
     """
-    return lambda logits: functional.cross_entropy(
-        at_least_float32(class_rows(logits, y)), y.flatten(), reduction="none"
-    )
+    return lambda logits: cross_entropy(class_rows(logits, y), y.flatten(), reduction="none")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from dign.core.pixels import to_float
 from dign.methods.attacks import ascent, cross_entropy_of
 from dign.methods.augmix import ChainSettings
 from dign.methods.base import Cost, Method
+from dign.methods.labels import Labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,12 +53,12 @@ class AugMax(ChainSettings, Method):
     def cost(self) -> Cost:
         return Cost(forward=3 + self.steps, backward=3 + self.steps, input_only=self.steps)
 
-    def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
+    def views(self, model: nn.Module, x: Tensor, y: Labels, generator: torch.Generator | None) -> list[Tensor]:
         random, hard = self.chains(x, 2, generator)
         return [self.mix(x, random, generator), self._worst_mixture(model, x, y, hard, generator)]
 
     def _worst_mixture(
-        self, model: nn.Module, x: Tensor, y: Tensor, chained: Tensor, generator: torch.Generator | None
+        self, model: nn.Module, x: Tensor, y: Labels, chained: Tensor, generator: torch.Generator | None
     ) -> Tensor:
         start = uniform(len(x), 1 + self.width, generator=generator, device=x.device, dtype=x.dtype)
         share, q = start.split((1, self.width), dim=1)
@@ -69,7 +70,7 @@ class AugMax(ChainSettings, Method):
                 q = q + self.step_size * up_q.sign()
         return _mixture(x, chained, q, share)
 
-    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Labels) -> dict[str, Tensor]:
         assert clean is not None  # sees_clean
         divergence = jensen_shannon(*map(log_probabilities, (clean, *views))).mean()
         return {"cross_entropy": self.cross_entropy(clean, y), "augmax_consistency": self.weight * divergence}

@@ -11,6 +11,7 @@ from dign.core.checks import check_at_least, check_integer
 from dign.core.divergences import jensen_shannon, log_probabilities
 from dign.core.errors import UserError, unknown_name
 from dign.methods.base import Cost, Method
+from dign.methods.labels import Labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +90,10 @@ class AugMix(ChainSettings, Method):
         super().__post_init__()
         check_at_least(0, weight=self.weight)
 
-    def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
+    def views(self, model: nn.Module, x: Tensor, y: Labels, generator: torch.Generator | None) -> list[Tensor]:
         return [self.mix(x, chained, generator) for chained in self.chains(x, 2, generator)]
 
-    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Labels) -> dict[str, Tensor]:
         assert clean is not None  # sees_clean
         divergence = jensen_shannon(*map(log_probabilities, (clean, *views))).mean()
         return {"cross_entropy": self.cross_entropy(clean, y), "augmix_consistency": self.weight * divergence}

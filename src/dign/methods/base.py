@@ -9,12 +9,12 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from dign.core.divergences import at_least_float32
 from dign.core.errors import UserError
 from dign.core.outputs import logits_of
 from dign.methods.batch_checks import check_class_axis, check_images, check_labels, class_rows, warn_of_range
+from dign.methods.labels import Labels, cross_entropy
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Outcome:
         loss: The loss, a scalar: call `.backward()` on it.
         terms: The parts of the loss by name, weighted and detached, for logging. They add up to the loss.
         logits: Detached logits of the clean batch. A method that does not pass the clean batch through the model (RSE,
-            for example) gives those of the batch it trains on, which saves a pass.
+            for example) gives those of the batch it trains on, which saves a pass; so does one that augments, and where
+            it mixes images (MixUp), the accuracy of these logits says little.
 
     >>> from dign.methods import DiGN
     >>> outcome = DiGN()(nn.Sequential(nn.Flatten(), nn.Linear(192, 10)), torch.rand(4, 3, 8, 8), torch.arange(4))
@@ -66,14 +67,30 @@ class Cost:
         return (self.forward + 2 * self.backward - self.input_only) / 3
 
 
+@dataclass(frozen=True)
+class Material:
+    """What a step is made of, before the model sees any of it.
+
+    Attributes:
+        x: The batch, after what the methods' `augment` made of it: what "clean" means to their terms.
+        y: Its labels, mixed if images were.
+        views: The further batches, for each of the method's `losses`.
+    """
+
+    x: Tensor
+    y: Labels
+    views: list[list[Tensor]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Method:
     """A training method: `method(model, x, y, generator=generator).loss.backward()`.
 
-    A method is two functions: `views` makes the further batches that the model has to see, and `terms` turns the
-    logits of the clean batch and of those views into the named terms of the loss. The passes themselves are made here,
-    so that a sum of methods shares them. Logits that reach `terms` are (N,C); for segmentation, where the model returns
-    (N,C,H,W) and labels are (N,H,W), every pixel is an example, and N counts pixels.
+    A method is three functions, none of which it has to have. `augment` changes the batch and, where it mixes images,
+    its labels; `views` makes the further batches that the model has to see; and `terms` turns the logits of the batch
+    and of those views into the named terms of the loss. The passes themselves are made here, so that a sum of methods
+    shares them. Logits that reach `terms` are (N,C); for segmentation, where the model returns (N,C,H,W) and labels are
+    (N,H,W), every pixel is an example, and N counts pixels.
 
     Args:
         label_smoothing: Label smoothing of every cross-entropy.
@@ -91,22 +108,30 @@ class Method:
     title: ClassVar[str]
     """The name in tables and figures."""
     sees_clean: ClassVar[bool] = True
-    """Whether the clean batch itself goes through the model."""
+    """Whether the clean batch itself, as `augment` leaves it, goes through the model."""
     moves_pixels: ClassVar[bool] = False
-    """Whether views are warped, so that their pixels no longer match those of the clean image."""
+    """Whether images are warped or mixed, so that their pixels no longer match the labels of pixels."""
     published: ClassVar[dict[str, dict[str, object]]] = {}
     """Published settings by data set, where they differ from the defaults (which are those for CIFAR-10)."""
 
     label_smoothing: float = 0.0
     together: bool = True
 
-    def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
+    def augment(self, x: Tensor, y: Labels, generator: torch.Generator | None) -> tuple[Tensor, Labels]:
+        """The batch that takes the place of `x`, and its labels (`MixedLabels` where images are mixed)."""
+        return x, y
+
+    def views(self, model: nn.Module, x: Tensor, y: Labels, generator: torch.Generator | None) -> list[Tensor]:
         """The further batches that the model has to see, of the shape of `x`."""
         return []
 
-    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
-        """The weighted terms of the loss, from logits (N,C); `clean` is None unless `sees_clean`."""
-        raise NotImplementedError
+    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Labels) -> dict[str, Tensor]:
+        """The weighted terms of the loss, from logits (N,C): by default the cross-entropy of the clean batch.
+
+        `clean` is None unless `sees_clean`.
+        """
+        assert clean is not None  # sees_clean
+        return {"cross_entropy": self.cross_entropy(clean, y)}
 
     def predict(self, model: nn.Module, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Class probabilities at test time, (N,C), or (N,C,H,W) for segmentation.
@@ -133,8 +158,8 @@ class Method:
 
     @property
     def cost(self) -> Cost:
-        """Passes through the model per image and step."""
-        raise NotImplementedError
+        """Passes through the model per image and step: by default one, forward and backward."""
+        return Cost(forward=1, backward=1)
 
     def __call__(self, model: nn.Module, x: Tensor, y: Tensor, *, generator: torch.Generator | None = None) -> Outcome:
         """The loss of a batch.
@@ -163,18 +188,36 @@ class Method:
                 "expected one for each class, and labels from 0 on."
             ) from error
 
+    def prepare(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> Material:
+        """Augment a batch and make the views of it; what is drawn is drawn here."""
+        labels: Labels = y
+        for part in self.parts:
+            x, labels = part.augment(x, labels, generator)
+        return Material(x, labels, [part.views(model, x, labels, generator) for part in self.losses])
+
+    def judge(self, clean: Tensor | None, views: Sequence[Sequence[Tensor]], y: Labels) -> dict[str, Tensor]:
+        """The terms of all losses, from logits (N,C) of the clean batch and of each one's views."""
+        terms: dict[str, Tensor] = {}
+        for part, seen in zip(self.losses, views, strict=True):
+            new = part.terms(clean, seen, y)
+            assert terms.keys() & new.keys() <= {"cross_entropy"}, "only the clean cross-entropy is shared"
+            terms |= new
+        return terms
+
+    @property
+    def losses(self) -> tuple[Method, ...]:
+        """The parts whose terms make the loss: all but augmentations, or one of these if there is nothing else."""
+        return tuple(part for part in self.parts if not isinstance(part, Augmentation)) or self.parts[:1]
+
     def _outcome(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> Outcome:
-        wanted = [part.views(model, x, y, generator) for part in self.parts]
-        batches = [x] if self.sees_clean else []
-        batches += [view for views in wanted for view in views]
+        made = self.prepare(model, x, y, generator)
+        batches = [made.x] if self.sees_clean else []
+        batches += [view for views in made.views for view in views]
         logits = forward(model, batches, together=self.together)
         remaining = iter([class_rows(each, y) for each in logits])
         clean = next(remaining) if self.sees_clean else None
-        terms: dict[str, Tensor] = {}
-        for part, views in zip(self.parts, wanted, strict=True):
-            new = part.terms(clean, [next(remaining) for _ in views], y.flatten())
-            assert terms.keys() & new.keys() <= {"cross_entropy"}, "only the clean cross-entropy is shared"
-            terms |= new
+        seen = [[next(remaining) for _ in views] for views in made.views]
+        terms = self.judge(clean, seen, made.y.flatten())
         loss = torch.stack(list(terms.values())).sum()
         return Outcome(loss, {name: term.detach() for name, term in terms.items()}, logits[0].detach())
 
@@ -183,22 +226,37 @@ class Method:
             return NotImplemented
         return Sum(parts=(*self.parts, *other.parts))
 
-    def cross_entropy(self, logits: Tensor, y: Tensor) -> Tensor:
+    def cross_entropy(self, logits: Tensor, y: Labels) -> Tensor:
         """The mean cross-entropy of logits (N,C) with label smoothing, in float32 at least."""
-        return functional.cross_entropy(at_least_float32(logits), y, label_smoothing=self.label_smoothing)
+        return cross_entropy(logits, y, label_smoothing=self.label_smoothing)
 
     def _check_pixels_stay(self, y: Tensor) -> None:
         if y.dim() > 1:
             for part in self.parts:
                 if part.moves_pixels:
-                    raise UserError(f"{part.title} moves pixels, so labels (N,H,W) do not fit its views: use DiGN.")
+                    raise UserError(
+                        f"{part.title} moves or mixes pixels, so labels (N,H,W) do not fit its images: use DiGN."
+                    )
+
+
+class Augmentation(Method):
+    """A method that changes the batch and leaves the loss as it is: Standard training on what `augment` returns.
+
+    In a sum it changes the batch for all the others, and adds no term and no pass.
+
+    >>> from dign.methods import DiGN, MixUp
+    >>> (MixUp() + DiGN()).cost.standard_steps
+    4.0
+    """
 
 
 class Sum(Method):
-    """The sum of several methods' losses, as `DiGN() + AugMix()` makes it.
+    """The sum of several methods, as `DiGN() + AugMix()` or `CutMix() + DiGN()` makes it.
 
-    The clean batch passes through the model once, and the clean cross-entropy that the parts share counts once: terms
-    of the same name are the same term.
+    Its loss is the sum of its methods' losses on one batch. First the batch is augmented, by each method that does so,
+    in the order in which they are written; every method then takes the result, with its labels, for the clean batch.
+    It passes through the model once, and the clean cross-entropy that the methods share counts once: terms of the same
+    name are the same term. An `Augmentation` adds no term of its own.
 
     Args:
         parts: The methods. They agree in `together` and `label_smoothing`.
@@ -224,7 +282,7 @@ class Sum(Method):
         object.__setattr__(self, "_parts", tuple(parts))
         object.__setattr__(self, "key", "+".join(keys))
         object.__setattr__(self, "title", "+".join(part.title for part in parts))
-        object.__setattr__(self, "sees_clean", any(part.sees_clean for part in parts))
+        object.__setattr__(self, "sees_clean", any(part.sees_clean for part in self.losses))
 
     @property
     def parts(self) -> tuple[Method, ...]:
@@ -232,8 +290,8 @@ class Sum(Method):
 
     @property
     def cost(self) -> Cost:
-        shared = max(sum(part.sees_clean for part in self.parts) - 1, 0)
-        total = sum((part.cost for part in self.parts), start=Cost(0, 0))
+        shared = max(sum(part.sees_clean for part in self.losses) - 1, 0)
+        total = sum((part.cost for part in self.losses), start=Cost(0, 0))
         return Cost(total.forward - shared, total.backward - shared, total.input_only)
 
     def at(self, progress: float) -> Method:

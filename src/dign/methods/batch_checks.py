@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from dign.core.errors import UserError
+from dign.methods.labels import Labels
 
 LOOK_EVERY = 1000
 """Calls from one look at the range of the images to the next."""
@@ -91,7 +92,7 @@ def check_class_axis(logits: Tensor) -> Tensor:
     return logits
 
 
-def class_rows(logits: Tensor, y: Tensor) -> Tensor:
+def class_rows(logits: Tensor, y: Labels) -> Tensor:
     """Logits with the classes on the last axis and everything else on the first: (N,C) as they are, (N,C,H,W) pixel
     by pixel as (N*H*W,C), in the order of `y.flatten()`.
 

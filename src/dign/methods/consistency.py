@@ -11,6 +11,7 @@ from dign.augment.noise import add_gaussian_noise
 from dign.core.checks import check_at_least, check_integer
 from dign.core.divergences import kl, log_probabilities
 from dign.methods.base import Cost, Method
+from dign.methods.labels import Labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +49,10 @@ class Consistency(Method):
     def cost(self) -> Cost:
         return Cost(forward=self.samples, backward=self.samples)
 
-    def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
+    def views(self, model: nn.Module, x: Tensor, y: Labels, generator: torch.Generator | None) -> list[Tensor]:
         return [add_gaussian_noise(x, self.sigma, generator) for _ in range(self.samples)]
 
-    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Labels) -> dict[str, Tensor]:
         log_ps = torch.stack([log_probabilities(noisy) for noisy in views])
         log_mean = torch.logsumexp(log_ps, dim=0) - math.log(len(views))
         uniform = torch.full_like(log_mean, -math.log(log_mean.shape[-1]))

@@ -11,6 +11,7 @@ from dign.core.checks import check_at_least, check_integer
 from dign.core.errors import UserError
 from dign.core.image_rng import draw_shared, global_batch_size, local_count
 from dign.methods.base import Cost, Method
+from dign.methods.labels import Labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +53,7 @@ class DeepAugment(Method):
         if self.share > 1:
             raise UserError(f"share must be a fraction of the batch, 0 to 1, not {self.share}.")
 
-    def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
+    def views(self, model: nn.Module, x: Tensor, y: Labels, generator: torch.Generator | None) -> list[Tensor]:
         count = int(self.share * global_batch_size(len(x), generator))
         if count == 0:
             return [x]
@@ -64,5 +65,5 @@ class DeepAugment(Method):
         )
         return [torch.cat((distorted, x[here:]))]
 
-    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Labels) -> dict[str, Tensor]:
         return {"augmented_cross_entropy": self.cross_entropy(views[0], y)}

@@ -11,6 +11,7 @@ from dign.core.checks import check_at_least, check_integer
 from dign.core.divergences import kl, log_probabilities
 from dign.core.errors import UserError, unknown_name
 from dign.methods.base import Cost, Method
+from dign.methods.labels import Labels
 
 LEVELS = ("diverse", "fixed")
 LEARNS_FROM = ("clean", "copies")
@@ -65,12 +66,12 @@ class DiGN(Method):
         passes = 1 + (1 - self.start) * self.samples if self._has_copies else 1
         return Cost(forward=passes, backward=passes)
 
-    def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
+    def views(self, model: nn.Module, x: Tensor, y: Labels, generator: torch.Generator | None) -> list[Tensor]:
         add_noise = add_diverse_gaussian_noise if self.levels == "diverse" else add_gaussian_noise
         copies = self.samples if self._has_copies else 0
         return [add_noise(x, self.sigma_max, generator) for _ in range(copies)]
 
-    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Labels) -> dict[str, Tensor]:
         assert clean is not None  # sees_clean
         log_p = log_probabilities(clean)
         divergences = [kl(log_p, log_probabilities(noisy)).mean() for noisy in views] or [log_p.new_zeros(())]

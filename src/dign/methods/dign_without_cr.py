@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from dign.augment.noise import add_diverse_gaussian_noise
 from dign.core.checks import check_at_least
 from dign.methods.base import Cost, Method
+from dign.methods.labels import Labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +36,8 @@ class DiGNWithoutCR(Method):
     def __post_init__(self) -> None:
         check_at_least(0, sigma_max=self.sigma_max)
 
-    def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
+    def views(self, model: nn.Module, x: Tensor, y: Labels, generator: torch.Generator | None) -> list[Tensor]:
         return [add_diverse_gaussian_noise(x, self.sigma_max, generator)]
 
-    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Labels) -> dict[str, Tensor]:
         return {"diversely_noisy_cross_entropy": self.cross_entropy(views[0], y)}

@@ -10,6 +10,7 @@ from dign.augment.noise import add_gaussian_noise
 from dign.core.checks import check_at_least, check_integer
 from dign.methods.base import Cost, Method
 from dign.methods.batch_checks import check_images
+from dign.methods.labels import Labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,10 +44,10 @@ class RSE(Method):
         check_at_least(0, sigma=self.sigma)
         check_integer(1, ensemble=self.ensemble)
 
-    def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
+    def views(self, model: nn.Module, x: Tensor, y: Labels, generator: torch.Generator | None) -> list[Tensor]:
         return [add_gaussian_noise(x, self.sigma, generator)]
 
-    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Labels) -> dict[str, Tensor]:
         return {"noisy_cross_entropy": self.cross_entropy(views[0], y)}
 
     def predict(self, model: nn.Module, x: Tensor, generator: torch.Generator | None = None) -> Tensor:

@@ -1,11 +1,8 @@
 """Standard training: empirical risk minimization, equation (1)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torch import Tensor
-
-from dign.methods.base import Cost, Method
+from dign.methods.base import Method
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,8 +16,3 @@ class Standard(Method):
 
     key = "standard"
     title = "Standard"
-    cost = Cost(forward=1, backward=1)
-
-    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
-        assert clean is not None  # sees_clean
-        return {"cross_entropy": self.cross_entropy(clean, y)}

@@ -13,6 +13,7 @@ from dign.core.outputs import logits_of
 from dign.methods.attacks import PGDSettings
 from dign.methods.base import Cost, Method
 from dign.methods.batch_checks import class_rows
+from dign.methods.labels import Labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,7 @@ class TRADES(PGDSettings, Method):
         # One more forward pass computes the attack's target p(x), in eval mode, once for all steps.
         return Cost(forward=self.steps + 3, backward=self.steps + 2, input_only=self.steps)
 
-    def views(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> list[Tensor]:
+    def views(self, model: nn.Module, x: Tensor, y: Labels, generator: torch.Generator | None) -> list[Tensor]:
         with freeze_temporarily(model), torch.no_grad():
             log_p = log_probabilities(class_rows(logits_of(model(x)), y))
 
@@ -56,7 +57,7 @@ class TRADES(PGDSettings, Method):
 
         return [self.attack(model, x, divergence, generator)]
 
-    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Tensor) -> dict[str, Tensor]:
+    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Labels) -> dict[str, Tensor]:
         assert clean is not None  # sees_clean
         divergence = kl(log_probabilities(clean), log_probabilities(views[0])).mean()
         return {"cross_entropy": self.cross_entropy(clean, y), "adversarial_consistency": self.weight * divergence}
