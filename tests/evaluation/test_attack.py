@@ -6,7 +6,8 @@ from torch import nn
 
 from dign import Attack, robust_accuracy
 from dign.core.errors import UserError
-from dign.evaluation.attack import AttackResult, attack_run, read_attacks, save_attack, write_eps
+from dign.evaluation.attack import AttackResult, attack_subject, read_attacks, save_attack, write_eps
+from dign.evaluation.subjects import open_run
 from dign.methods import RSE, Standard
 from dign.runs.classifier import Classifier
 
@@ -123,8 +124,11 @@ def test_results_of_other_attacks_are_kept_and_the_same_one_replaced(tmp_path):
 
 def test_a_run_is_attacked_on_its_test_images(run):
     folder = run.path
-    weak = attack_run(run, Attack(kind="pgd", eps=1 / 255, steps=2), images=40)
-    strong = attack_run(run, Attack(kind="apgd", eps=40 / 255, steps=5), images=40)
+    subject, found = open_run(run)
+    weak = attack_subject(subject, found.data, Attack(kind="pgd", eps=1 / 255, steps=2), images=40)
+    strong = attack_subject(subject, found.data, Attack(kind="apgd", eps=40 / 255, steps=5), images=40)
+    for result in (weak, strong):
+        save_attack(folder, result)
     assert weak.images == 40 and weak.split == "test"
     assert strong.robust_accuracy <= weak.robust_accuracy <= weak.accuracy == strong.accuracy
     entries = json.loads((folder / "attacks.json").read_text())["attacks"]

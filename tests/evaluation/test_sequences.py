@@ -8,7 +8,8 @@ from torch import nn
 
 from dign.core.errors import UserError
 from dign.corruptions.sequences import make_frames
-from dign.evaluation.sequences import evaluate_sequences, sequences_run
+from dign.evaluation.sequences import evaluate_sequences, save_sequences, sequences_subject
+from dign.evaluation.subjects import open_run
 
 
 def brightness_model(images):
@@ -54,7 +55,9 @@ def test_the_batch_size_does_not_matter_and_floats_give_what_bytes_give(gray):
 
 @pytest.mark.slow
 def test_a_run_has_a_file_of_its_own(run):
-    result = sequences_run(run, ("translate", "tilt"), images=20, device="cpu")
+    subject, found = open_run(run)
+    result = sequences_subject(subject, found.data, ("translate", "tilt"), images=20, device="cpu")
+    save_sequences(run.path, result)
     stored = json.loads((run.path / "sequences.json").read_text())
     assert result.images == stored["images"] == 20 and stored["split"] == "test" and stored["seed"] == 0
     assert stored["mean"]["flip_probability"] == pytest.approx(result.mean_flip_probability)

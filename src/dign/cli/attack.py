@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -73,30 +74,12 @@ def attack_all(
     runs: tuple[str, ...], attack: Attack, options: dict[str, Any], console: Console, team: Team
 ) -> Iterator[tuple[str, AttackResult]]:
     """Attack finished runs, or the model of --model; results are added to attacks.json in its folder."""
-    from dign.cli.opening import open_model, show_progress
-    from dign.evaluation.attack import attack_run, attack_subject, save_attack
-    from dign.runs.folder import load_run
+    from dign.cli.opening import measure_each
+    from dign.evaluation.attack import attack_subject, save_attack
 
     images, batch_size = options["attack_images"] or 1000, min(options["batch_size"], 250)
-    common = {"images": images, "batch_size": batch_size, "team": team}
-    common |= {key: options[key] for key in ("split", "device")}
-    if options["model"]:
-        subject, data, out = open_model(options, console, team)
-        with show_progress(console, f"attack {subject.about.name}") as follow:
-            result = attack_subject(subject, data, attack, progress=follow, **common)
-        with team.all_or_none():
-            if team.is_rank_zero:
-                save_attack(out.parent, result)
-        yield subject.about.name, result
-        return
-    with team.all_or_none():
-        opened = [load_run(path) for path in runs]
-    for run in opened:
-        name = run.path.resolve().name
-        elsewhere = {key: options[key] for key in ("data", "skip_unreadable")}
-        with show_progress(console, f"attack {name}") as follow:
-            result = attack_run(run, attack, progress=follow, **elsewhere, **common)
-        yield name, result
+    measure = partial(attack_subject, attack=attack, images=images, batch_size=batch_size)
+    yield from measure_each(runs, options, console, team, "attack", measure, save_attack)
 
 
 def summary_line(name: str, result: AttackResult) -> str:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dign.parallel.team import Team
 
 Follower = Callable[[int, int], None]
+Result = TypeVar("Result")
 
 
 OF_MODEL = ("weights", "trust", "mean", "std", "fit", "crop_fraction", "interpolation")
@@ -46,6 +47,44 @@ def open_model(options: dict[str, Any], console: Console, team: Team) -> tuple[S
     if data.skipped:
         console.print(f"{len(data.skipped)} images are left out, since they cannot be read.", soft_wrap=True)
     return subject, data, out
+
+
+def open_subjects(
+    runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team
+) -> Iterator[tuple[Subject, DataSet, Path]]:
+    """The runs, or the model of --model: each with its images and the folder that its results go to."""
+    from dign.evaluation.subjects import open_run
+    from dign.runs.folder import load_run
+
+    if options["model"]:
+        subject, data, out = open_model(options, console, team)
+        yield subject, data, out.parent
+        return
+    with team.all_or_none():
+        opened = [load_run(path) for path in runs]
+    for run in opened:
+        subject, found = open_run(run, options["data"], skip_unreadable=options["skip_unreadable"], team=team)
+        yield subject, found.data, run.path
+
+
+def measure_each(
+    runs: tuple[str, ...],
+    options: dict[str, Any],
+    console: Console,
+    team: Team,
+    title: str,
+    measure: Callable[..., Result],
+    save: Callable[[Path, Result], Path],
+) -> Iterator[tuple[str, Result]]:
+    """Measure the runs, or the model of --model, and save what was found in the folder of each."""
+    common = {key: options[key] for key in ("split", "device")}
+    for subject, data, folder in open_subjects(runs, options, console, team):
+        with show_progress(console, f"{title} {subject.about.name}") as follow:
+            result = measure(subject, data, team=team, progress=follow, **common)
+        with team.all_or_none():
+            if team.is_rank_zero:
+                save(folder, result)
+        yield subject.about.name, result
 
 
 def _open_subject(options: dict[str, Any]) -> tuple[DataSet, Subject, list[str]]:

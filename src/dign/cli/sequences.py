@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -42,29 +43,12 @@ def measure_all(
     runs: tuple[str, ...], perturbations: tuple[str, ...], options: dict[str, Any], console: Console, team: Team
 ) -> Iterator[tuple[str, SequenceResult]]:
     """Measure finished runs, or the model of --model; results go to sequences.json in its folder."""
-    from dign.cli.opening import open_model, show_progress
-    from dign.evaluation.sequences import save_sequences, sequences_run, sequences_subject
-    from dign.runs.folder import load_run
+    from dign.cli.opening import measure_each
+    from dign.evaluation.sequences import save_sequences, sequences_subject
 
-    common = {"images": options["images"], "batch_size": min(options["batch_size"], 250), "team": team}
-    common |= {key: options[key] for key in ("split", "device", "seed")}
-    if options["model"]:
-        subject, data, out = open_model(options, console, team)
-        with show_progress(console, f"sequences {subject.about.name}") as follow:
-            result = sequences_subject(subject, data, perturbations, progress=follow, **common)
-        with team.all_or_none():
-            if team.is_rank_zero:
-                save_sequences(out.parent, result)
-        yield subject.about.name, result
-        return
-    with team.all_or_none():
-        opened = [load_run(path) for path in runs]
-    for run in opened:
-        name = run.path.resolve().name
-        elsewhere = {key: options[key] for key in ("data", "skip_unreadable")}
-        with show_progress(console, f"sequences {name}") as follow:
-            result = sequences_run(run, perturbations, progress=follow, **elsewhere, **common)
-        yield name, result
+    common = {"images": options["images"], "batch_size": min(options["batch_size"], 250), "seed": options["seed"]}
+    measure = partial(sequences_subject, perturbations=perturbations, **common)
+    yield from measure_each(runs, options, console, team, "sequences", measure, save_sequences)
 
 
 def summary_line(name: str, result: SequenceResult) -> str:

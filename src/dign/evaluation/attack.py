@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -27,7 +26,6 @@ from dign.data.dataset import DataSet, Split
 from dign.evaluation.inputs import Data, open_images
 from dign.evaluation.measure import Batches, Predictor
 from dign.evaluation.predictors import device_of, predict_by_logits
-from dign.evaluation.result_info import RunInfo
 from dign.evaluation.subjects import Subject
 from dign.methods.apgd import apgd, targeted_dlr
 from dign.methods.attacks import NORMS, cross_entropy_of, pgd
@@ -35,8 +33,6 @@ from dign.methods.base import Method
 from dign.parallel.devices import device_name, find_device, pick_device
 from dign.parallel.team import SINGLE_PROCESS, Team
 from dign.runs.classifier import Classifier
-from dign.runs.folder import Run
-from dign.runs.other_data import load_data_for
 
 ATTACKS = ("pgd", "apgd")
 ATTACKS_FILE = "attacks.json"
@@ -197,52 +193,6 @@ class _LogOfPredictions(nn.Module):
         return self.predict(self.model, images, self.generator).clamp(min=1e-12).log()
 
 
-def attack_run(
-    run: Run,
-    attack: Attack,
-    *,
-    images: int = 1000,
-    split: str = "test",
-    data: str | None = None,
-    skip_unreadable: bool = False,
-    device: str = "auto",
-    batch_size: int = 250,
-    team: Team = SINGLE_PROCESS,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> AttackResult:
-    """Attack a finished run as its method predicts, and add the result to `attacks.json` in its folder.
-
-    Args:
-        run: An open run folder, from `dign.runs.load_run`.
-        attack: The attack.
-        images: How many images of the split, spread evenly over it.
-        split: "test", "validation" or "train".
-        data: Other images than the run's, as of `evaluate_run`.
-        skip_unreadable: Leave out images of a folder that cannot be read.
-        device: "auto", "cpu", "cuda", ...
-        batch_size: Images attacked at once.
-        team: Processes that share the work.
-        progress: Called with the number of images done and of all.
-
-    Raises:
-        UserError: The run has not finished, its folder cannot be written to, or its data has changed.
-    """
-    with team.all_or_none():
-        if team.is_rank_zero and not os.access(run.path, os.W_OK):
-            raise UserError(f"No permission to write results into {run.path}: copy the run to where you may write.")
-        method, model = run.method(), run.model()
-        found = load_data_for(run, data, skip_unreadable=skip_unreadable)
-    about = RunInfo(run.path.resolve().name, method.key, method.title, run.config.model, run.config.data)
-    result = attack_subject(
-        Subject(model, method.predict, about), found.data, attack, images=images, split=split, device=device,
-        batch_size=batch_size, team=team, progress=progress,
-    )  # fmt: skip
-    with team.all_or_none():
-        if team.is_rank_zero:
-            save_attack(run.path, result)
-    return result
-
-
 def attack_subject(
     subject: Subject,
     data: DataSet,
@@ -257,7 +207,19 @@ def attack_subject(
 ) -> AttackResult:
     """The accuracy under attack on images of a split, spread evenly over it.
 
-    Args: as of `attack_run`.
+    Args:
+        subject: What is attacked, as it predicts: a run (`open_run`), or any model.
+        data: Its images.
+        attack: The attack.
+        images: How many images of the split.
+        split: "test", "validation" or "train".
+        device: "auto", "cpu", "cuda", ...
+        batch_size: Images attacked at once.
+        team: Processes that share the work.
+        progress: Called with the number of images done and of all.
+
+    Raises:
+        UserError: The split has no images, or the model has no gradient.
     """
     chosen: Split = getattr(data, split)
     if len(chosen) == 0:

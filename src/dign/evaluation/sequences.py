@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -26,13 +25,10 @@ from dign.data.dataset import DataSet, Split
 from dign.evaluation.inputs import Data, open_images
 from dign.evaluation.measure import Batches, Predictor
 from dign.evaluation.predictors import CheckedPredictor, Model, device_of, make_predictor
-from dign.evaluation.result_info import RunInfo
 from dign.evaluation.subjects import Subject
 from dign.metrics.stability import flips, top_distance
 from dign.parallel.devices import device_name, find_device, pick_device
 from dign.parallel.team import SINGLE_PROCESS, Team
-from dign.runs.folder import Run
-from dign.runs.other_data import load_data_for
 
 SEQUENCES_FILE = "sequences.json"
 
@@ -143,54 +139,6 @@ def evaluate_sequences(
         return _measure(predict, open_images(data, batch_size).batches, perturbations, seed, target)
 
 
-def sequences_run(
-    run: Run,
-    perturbations: Sequence[str] = PERTURBATIONS,
-    *,
-    images: int | None = None,
-    split: str = "test",
-    seed: int = 0,
-    data: str | None = None,
-    skip_unreadable: bool = False,
-    device: str = "auto",
-    batch_size: int = 250,
-    team: Team = SINGLE_PROCESS,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> SequenceResult:
-    """Measure a finished run as its method predicts, and write `sequences.json` into its folder.
-
-    Args:
-        run: An open run folder, from `dign.runs.load_run`.
-        perturbations: As of `evaluate_sequences`.
-        images: How many images of the split, spread evenly over it; by default all.
-        split: "test", "validation" or "train".
-        seed: Of the random numbers.
-        data: Other images than the run's, as of `evaluate_run`.
-        skip_unreadable: Leave out images of a folder that cannot be read.
-        device: "auto", "cpu", "cuda", ...
-        batch_size: Images predicted at once.
-        team: Processes that share the work.
-        progress: Called with the number of frames done and of all.
-
-    Raises:
-        UserError: The run has not finished, its folder cannot be written to, or its data has changed.
-    """
-    with team.all_or_none():
-        if team.is_rank_zero and not os.access(run.path, os.W_OK):
-            raise UserError(f"No permission to write results into {run.path}: copy the run to where you may write.")
-        method, model = run.method(), run.model()
-        found = load_data_for(run, data, skip_unreadable=skip_unreadable)
-    about = RunInfo(run.path.resolve().name, method.key, method.title, run.config.model, run.config.data)
-    result = sequences_subject(
-        Subject(model, method.predict, about), found.data, perturbations, images=images, split=split, seed=seed,
-        device=device, batch_size=batch_size, team=team, progress=progress,
-    )  # fmt: skip
-    with team.all_or_none():
-        if team.is_rank_zero:
-            save_sequences(run.path, result)
-    return result
-
-
 def sequences_subject(
     subject: Subject,
     data: DataSet,
@@ -206,7 +154,20 @@ def sequences_subject(
 ) -> SequenceResult:
     """Stability on images of a split, spread evenly over it.
 
-    Args: as of `sequences_run`.
+    Args:
+        subject: What is measured, as it predicts: a run (`open_run`), or any model.
+        data: Its images.
+        perturbations: As of `evaluate_sequences`.
+        images: How many images of the split; by default all.
+        split: "test", "validation" or "train".
+        seed: Of the random numbers.
+        device: "auto", "cpu", "cuda", ...
+        batch_size: Images predicted at once.
+        team: Processes that share the work.
+        progress: Called with the number of frames done and of all.
+
+    Raises:
+        UserError: There is no such perturbation, or the split has no images.
     """
     _check_names(perturbations)
     chosen: Split = getattr(data, split)

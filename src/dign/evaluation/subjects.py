@@ -37,7 +37,7 @@ from dign.parallel.devices import pick_device
 from dign.parallel.team import SINGLE_PROCESS, Team
 from dign.runs.calibrator import Calibrator, read_calibrator
 from dign.runs.folder import Run, hash_split
-from dign.runs.other_data import load_data_for
+from dign.runs.other_data import RunData, load_data_for
 from dign.runs.seen_images import digest_split
 
 
@@ -52,6 +52,39 @@ class Subject:
     """What its predictions are calibrated by."""
     find_seen: Callable[[], frozenset[str]] | None = None
     """Digests of the images that it was trained on, where these are known from elsewhere than the data's splits."""
+
+
+def open_run(
+    run: Run, data: str | None = None, *, skip_unreadable: bool = False, team: Team = SINGLE_PROCESS
+) -> tuple[Subject, RunData]:
+    """A finished run as its method predicts, and its images.
+
+    Args:
+        run: An open run folder, from `dign.runs.load_run`.
+        data: Other images than the run's: a data set's name, or "folder:PATH" with the run's classes. Images that the
+            run was trained or validated on are left out, wherever they are now. By default the run's own.
+        skip_unreadable: Leave out images of a folder that cannot be read.
+        team: Processes that share the work.
+
+    Raises:
+        UserError: The run has not finished, its folder cannot be written to, or its data has changed.
+    """
+    with team.all_or_none():
+        if team.is_rank_zero and not os.access(run.path, os.W_OK):
+            raise UserError(f"No permission to write results into {run.path}: copy the run to where you may write.")
+        method, model = run.method(), run.model()
+        found = load_data_for(run, data, skip_unreadable=skip_unreadable)
+        calibrator = read_calibrator(run.path, len(run.classes))
+    about = RunInfo(
+        name=run.path.resolve().name,
+        method=method.key,
+        title=method.title,
+        model=run.config.model,
+        data=hide_folder_path(run.config.data if found.is_own or data is None else data),
+        seed=run.config.seed,
+        parameters=count_parameters(run.untrained_model()),
+    )
+    return Subject(model, method.predict, about, calibrator), found
 
 
 def evaluate_run(
@@ -83,8 +116,7 @@ def evaluate_run(
         batch_size: Images predicted at once; changes speed and memory, not results.
         temperature: Also fit a temperature on the validation split, and give the scores at it.
         images: Measure no more than this many images, spread evenly over the split; by default all.
-        data: Other images than the run's: a data set's name, or "folder:PATH" with the run's classes. Images that the
-            run was trained or validated on are left out, wherever they are now. By default the run's own.
+        data: Other images than the run's, as of `open_run`.
         skip_unreadable: Leave out images of a folder that cannot be read.
         keep_earlier: Whether results of an earlier evaluation are merged or kept beside; else they are replaced.
         team: Processes that share the work.
@@ -97,25 +129,12 @@ def evaluate_run(
     Raises:
         UserError: The run has not finished, its folder cannot be written to, or its data has changed.
     """
-    with team.all_or_none():
-        if team.is_rank_zero and not os.access(run.path, os.W_OK):
-            raise UserError(f"No permission to write results into {run.path}: copy the run to where you may write.")
-        method, model = run.method(), run.model()
-        found = load_data_for(run, data, skip_unreadable=skip_unreadable)
-        found = replace(found, data=limit_split(found.data, split, images))
+    subject, found = open_run(run, data, skip_unreadable=skip_unreadable, team=team)
     if run.config.winograd:
-        use_winograd(model)
-    about = RunInfo(
-        name=run.path.resolve().name,
-        method=method.key,
-        title=method.title,
-        model=run.config.model,
-        data=hide_folder_path(run.config.data if found.is_own or data is None else data),
-        seed=run.config.seed,
-        parameters=count_parameters(run.untrained_model()),
-    )
+        use_winograd(subject.model)
+    found = replace(found, data=limit_split(found.data, split, images))
     results, examples = evaluate_subject(
-        Subject(model, method.predict, about, read_calibrator(run.path, len(run.classes))),
+        subject,
         found.data,
         conditions,
         split=split,

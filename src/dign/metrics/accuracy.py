@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Self
 
 import torch
 from torch import Tensor
 
 from dign.core.errors import UserError
-from dign.metrics.base import Metric, outside_classes
+from dign.metrics.base import Metric, measure, outside_classes
 
 
 class Accuracy(Metric[float]):
@@ -49,8 +48,7 @@ class Accuracy(Metric[float]):
             UserError: No predictions were added.
         """
         state = self._final_state()
-        if not int(state["count"]):
-            raise UserError("No predictions were counted: call update() before compute().")
+        self._refuse_none(state["count"])
         return 100 * int(state["correct"]) / int(state["count"])
 
 
@@ -70,9 +68,7 @@ def accuracy(scores: Tensor, labels: Tensor) -> float:
     >>> accuracy(torch.tensor([[2.0, -1.0], [0.0, 3.0]]), torch.tensor([0, 1]))
     100.0
     """
-    metric = Accuracy()
-    metric.update(scores, labels)
-    return metric.compute()
+    return measure(Accuracy(), scores, labels)
 
 
 class BalancedAccuracy(Metric[float]):
@@ -102,11 +98,8 @@ class BalancedAccuracy(Metric[float]):
         return {name: torch.zeros(self.classes, dtype=torch.int64) for name in ("correct", "count")}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Tensor | Sequence[float]]) -> Self:
-        """A metric on the CPU with a state that `state` gave."""
-        metric = cls(len(state["count"]))
-        metric._restore(state)
-        return metric
+    def _arguments(cls, state: Mapping[str, Tensor | Sequence[float]]) -> tuple[int, ...]:
+        return (len(state["count"]),)
 
     def update(self, scores: Tensor, labels: Tensor) -> None:
         """Add a batch.
@@ -133,8 +126,7 @@ class BalancedAccuracy(Metric[float]):
         """
         state = self._final_state()
         present = state["count"] > 0
-        if not bool(present.any()):
-            raise UserError("No predictions were counted: call update() before compute().")
+        self._refuse_none(present.any())
         return 100 * float((state["correct"][present] / state["count"][present].double()).mean())
 
 
@@ -154,6 +146,4 @@ def balanced_accuracy(scores: Tensor, labels: Tensor) -> float:
     >>> balanced_accuracy(torch.tensor([[2.0, -1.0], [1.0, 0.0], [0.5, 0.0]]), torch.tensor([0, 0, 1]))
     50.0
     """
-    metric = BalancedAccuracy(scores.shape[-1] if scores.dim() else 1)
-    metric.update(scores, labels)
-    return metric.compute()
+    return measure(BalancedAccuracy(scores.shape[-1] if scores.dim() else 1), scores, labels)

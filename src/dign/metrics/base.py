@@ -74,7 +74,7 @@ class Metric(ABC, Generic[Value]):
     @classmethod
     def from_state(cls, state: Mapping[str, Tensor | Sequence[float]]) -> Self:
         """A metric on the CPU with a state that `state` gave, as tensors or lists of numbers."""
-        metric = cls()
+        metric = cls(*cls._arguments(state))
         metric._restore(state)
         return metric
 
@@ -84,6 +84,11 @@ class Metric(ABC, Generic[Value]):
             self._state[name] = (
                 value.cpu().clone() if isinstance(value, Tensor) else torch.tensor(value, dtype=empty.dtype)
             )
+
+    @classmethod
+    def _arguments(cls, state: Mapping[str, Tensor | Sequence[float]]) -> tuple[int, ...]:
+        """What the metric of a state is made with, such as its number of classes."""
+        return ()
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -117,6 +122,10 @@ class Metric(ABC, Generic[Value]):
             if count:
                 raise UserError(f"{type(self).__name__}: {problem}")
 
+    def _refuse_none(self, count: Tensor | int) -> None:
+        if not int(count):
+            raise UserError("No predictions were counted: call update() before compute().")
+
     def _final_state(self) -> dict[str, Tensor]:
         """The state on the CPU, once it is known to be valid and not empty."""
         state: dict[str, Any] = {name: value.cpu() for name, value in self._state.items()}
@@ -127,3 +136,9 @@ class Metric(ABC, Generic[Value]):
 def outside_classes(labels: Tensor, scores: Tensor) -> Tensor:
     """Which labels (N,) are not among the classes of scores (N,C)."""
     return (labels < 0) | (labels >= scores.shape[1])
+
+
+def measure(metric: Metric[Value], scores: Tensor, labels: Tensor) -> Value:
+    """A metric of one batch."""
+    metric.update(scores, labels)
+    return metric.compute()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import torch
 from torch import Tensor
 
 from dign.core.errors import UserError
 from dign.core.placement import place_for_float64
-from dign.metrics.base import Metric, outside_classes
+from dign.metrics.base import Metric, measure, outside_classes
+from dign.metrics.confidences import PROBABILITIES, is_improper
 
 _ROUNDING = 1e-9
 """A variance below this share of the mean square is what rounding leaves of confidences that are all the same."""
@@ -64,7 +64,7 @@ class Calibration(Metric[CalibrationScores]):
     (50.0, 45.0)
     """
 
-    PROBLEMS = (*Metric.PROBLEMS, "probabilities must be numbers in [0,1]: apply softmax to logits first.")
+    PROBLEMS = (*Metric.PROBLEMS, PROBABILITIES)
 
     def __init__(self, bins: int = 16) -> None:
         if bins < 1:
@@ -77,11 +77,8 @@ class Calibration(Metric[CalibrationScores]):
         return {name: torch.zeros(self.bins, dtype=dtype) for name, dtype in types.items()}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Tensor | Sequence[float]]) -> Self:
-        """A metric on the CPU with a state that `state` gave, or with the `bins` of a results file."""
-        calibration = cls(len(state["counts"]))
-        calibration._restore(state)
-        return calibration
+    def _arguments(cls, state: Mapping[str, Tensor | Sequence[float]]) -> tuple[int, ...]:
+        return (len(state["counts"]),)
 
     def update(self, probabilities: Tensor, labels: Tensor) -> None:
         """Add a batch.
@@ -98,8 +95,7 @@ class Calibration(Metric[CalibrationScores]):
         labels = labels.to(probabilities.device)
         confidence, predicted = probabilities.detach().max(dim=1)
         confidence = confidence.double()
-        improper = ~((confidence >= 0) & (confidence <= 1 + 1e-5))
-        self._check_values(outside_classes(labels, probabilities), improper)
+        self._check_values(outside_classes(labels, probabilities), is_improper(confidence))
         confidence = confidence.clamp(max=1.0)
         index = (confidence * self.bins).ceil().long().sub(1).clamp(0, self.bins - 1)
         deviation = confidence - (index.double() + 0.5) / self.bins
@@ -127,8 +123,7 @@ class Calibration(Metric[CalibrationScores]):
         """
         state = self._final_state()
         total = int(state["counts"].sum())
-        if total == 0:
-            raise UserError("No predictions were counted: call update() before compute().")
+        self._refuse_none(state["counts"].sum())
         weight = state["counts"].double() / total
         counts = state["counts"].clamp(min=1).double()
         confidence = self._midpoints() + state["deviation"] / counts
@@ -191,6 +186,4 @@ def calibration(probabilities: Tensor, labels: Tensor, bins: int = 16) -> Calibr
     >>> round(scores.rmse, 2)  # sqrt((0.1^2 + 0.8^2) / 2)
     57.01
     """
-    metric = Calibration(bins)
-    metric.update(probabilities, labels)
-    return metric.compute()
+    return measure(Calibration(bins), probabilities, labels)

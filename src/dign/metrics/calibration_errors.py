@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from dign.core.errors import UserError
+from dign.metrics.base import measure
 from dign.metrics.confidences import Confidences, rank_by_confidence
 
 GRID = 4096
@@ -158,9 +159,7 @@ def adaptive_ece(probabilities: Tensor, labels: Tensor, bins: int = 16) -> float
     >>> round(adaptive_ece(torch.tensor([[0.75, 0.25]]), torch.tensor([0])), 4)
     25.0
     """
-    metric = AdaptiveECE(bins)
-    metric.update(probabilities, labels)
-    return metric.compute()
+    return measure(AdaptiveECE(bins), probabilities, labels)
 
 
 def debiased_rmse(probabilities: Tensor, labels: Tensor, bins: int = 16) -> float:
@@ -180,9 +179,7 @@ def debiased_rmse(probabilities: Tensor, labels: Tensor, bins: int = 16) -> floa
     >>> round(debiased_rmse(torch.tensor([[0.75, 0.25]] * 2), torch.tensor([0, 0]), bins=1), 4)
     25.0
     """
-    metric = DebiasedRMSE(bins)
-    metric.update(probabilities, labels)
-    return metric.compute()
+    return measure(DebiasedRMSE(bins), probabilities, labels)
 
 
 def smooth_ece(probabilities: Tensor, labels: Tensor) -> float:
@@ -201,6 +198,4 @@ def smooth_ece(probabilities: Tensor, labels: Tensor) -> float:
     >>> round(smooth_ece(torch.tensor([[0.75, 0.25]] * 2), torch.tensor([0, 0])), 2)
     25.0
     """
-    metric = SmoothECE()
-    metric.update(probabilities, labels)
-    return metric.compute()
+    return measure(SmoothECE(), probabilities, labels)

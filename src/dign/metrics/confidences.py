@@ -7,7 +7,6 @@ from typing import Self, TypeVar
 import torch
 from torch import Tensor
 
-from dign.core.errors import UserError
 from dign.metrics.base import Metric, outside_classes
 
 Value = TypeVar("Value")
@@ -60,8 +59,7 @@ class Confidences(Metric[Value]):
             UserError: There are none, or some are not valid.
         """
         state = self._final_state()
-        if not len(state["confidence"]):
-            raise UserError("No predictions were counted: call update() before compute().")
+        self._refuse_none(len(state["confidence"]))
         return state["confidence"], state["correct"]
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Self
 
 import torch
 from torch import Tensor
 
 from dign.core.errors import UserError
-from dign.metrics.base import Metric, outside_classes
+from dign.metrics.base import Metric, measure, outside_classes
 
 
 class Confusion(Metric[Tensor]):
@@ -41,11 +40,8 @@ class Confusion(Metric[Tensor]):
         return {"counts": torch.zeros(self.classes, self.classes, dtype=torch.int64)}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Tensor | Sequence[float]]) -> Self:
-        """A metric on the CPU with a state that `state` gave."""
-        confusion = cls(len(state["counts"]))
-        confusion._restore(state)
-        return confusion
+    def _arguments(cls, state: Mapping[str, Tensor | Sequence[float]]) -> tuple[int, ...]:
+        return (len(state["counts"]),)
 
     def update(self, scores: Tensor, labels: Tensor) -> None:
         """Add a batch.
@@ -74,8 +70,7 @@ class Confusion(Metric[Tensor]):
             UserError: No predictions were added, or some had labels outside the classes.
         """
         counts = self._final_state()["counts"]
-        if not int(counts.sum()):
-            raise UserError("No predictions were counted: call update() before compute().")
+        self._refuse_none(counts.sum())
         return counts.clone()
 
 
@@ -96,6 +91,4 @@ def confusion(probabilities: Tensor, labels: Tensor) -> Tensor:
     tensor([[1, 0],
             [0, 1]])
     """
-    metric = Confusion(probabilities.shape[-1] if probabilities.dim() else 1)
-    metric.update(probabilities, labels)
-    return metric.compute()
+    return measure(Confusion(probabilities.shape[-1] if probabilities.dim() else 1), probabilities, labels)

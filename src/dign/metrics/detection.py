@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from dign.core.errors import UserError, unknown_name
+from dign.metrics.base import measure
 from dign.metrics.confidences import Confidences
 
 OUTLIER_SCORES = ("softmax", "entropy", "energy")
@@ -184,9 +185,7 @@ def auroc(probabilities: Tensor, labels: Tensor) -> float:
     >>> auroc(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([0, 1]))
     100.0
     """
-    metric = AUROC()
-    metric.update(probabilities, labels)
-    return metric.compute()
+    return measure(AUROC(), probabilities, labels)
 
 
 def aupr(probabilities: Tensor, labels: Tensor) -> float:
@@ -205,9 +204,7 @@ def aupr(probabilities: Tensor, labels: Tensor) -> float:
     >>> aupr(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([0, 1]))
     100.0
     """
-    metric = AUPR()
-    metric.update(probabilities, labels)
-    return metric.compute()
+    return measure(AUPR(), probabilities, labels)
 
 
 def fpr95(probabilities: Tensor, labels: Tensor) -> float:
@@ -226,6 +223,4 @@ def fpr95(probabilities: Tensor, labels: Tensor) -> float:
     >>> fpr95(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([0, 1]))
     0.0
     """
-    metric = FPR95()
-    metric.update(probabilities, labels)
-    return metric.compute()
+    return measure(FPR95(), probabilities, labels)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dign.core.errors import UserError
-from dign.metrics.base import Metric, outside_classes
+from dign.metrics.base import Metric, measure, outside_classes
 from dign.metrics.confidences import PROBABILITIES, is_improper
 from dign.metrics.temperature import log_probabilities
 
@@ -57,8 +57,7 @@ class NLL(Metric[float]):
             UserError: No predictions were added, or some had values that are not valid.
         """
         state = self._final_state()
-        if not int(state["count"]):
-            raise UserError("No predictions were counted: call update() before compute().")
+        self._refuse_none(state["count"])
         return float(state["loss"]) / int(state["count"])
 
 
@@ -105,11 +104,8 @@ class ByClass(Metric[Value]):
         return {"sums": torch.zeros(len(self.SUMS), 0, self.bins, dtype=torch.int64)}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Tensor | Sequence[float]]) -> Self:
-        """A metric on the CPU with a state that `state` gave."""
-        metric = cls(torch.as_tensor(state["sums"]).shape[-1])
-        metric._restore(state)
-        return metric
+    def _arguments(cls, state: Mapping[str, Tensor | Sequence[float]]) -> tuple[int, ...]:
+        return (torch.as_tensor(state["sums"]).shape[-1],)
 
     def update(self, probabilities: Tensor, labels: Tensor) -> None:
         """Add a batch: probabilities (N,C) and class indices (N,)."""
@@ -152,8 +148,7 @@ class ByClass(Metric[Value]):
             UserError: There are none, or some are not valid.
         """
         state = self._final_state()["sums"]
-        if not state.shape[1] or not bool(state[0].any()):
-            raise UserError("No predictions were counted: call update() before compute().")
+        self._refuse_none(state[0].any())
         scale = torch.tensor([1.0, 1.0, SCALE, SCALE, SCALE], dtype=torch.float64)[:, None, None]
         return dict(zip(self.SUMS, state / scale, strict=True)), int(state[0, 0].sum())
 
@@ -235,9 +230,7 @@ def nll(probabilities: Tensor, labels: Tensor) -> float:
     >>> round(nll(torch.tensor([[0.5, 0.5]]), torch.tensor([1])), 4)
     0.6931
     """
-    metric = NLL()
-    metric.update(probabilities, labels)
-    return metric.compute()
+    return measure(NLL(), probabilities, labels)
 
 
 def brier(probabilities: Tensor, labels: Tensor, bins: int = 16) -> BrierScores:
@@ -257,9 +250,7 @@ def brier(probabilities: Tensor, labels: Tensor, bins: int = 16) -> BrierScores:
     >>> brier(torch.tensor([[0.5, 0.5]]), torch.tensor([1])).score
     0.5
     """
-    metric = Brier(bins)
-    metric.update(probabilities, labels)
-    return metric.compute()
+    return measure(Brier(bins), probabilities, labels)
 
 
 def classwise_ece(probabilities: Tensor, labels: Tensor, bins: int = 16) -> float:
@@ -279,6 +270,4 @@ def classwise_ece(probabilities: Tensor, labels: Tensor, bins: int = 16) -> floa
     >>> round(classwise_ece(torch.tensor([[0.75, 0.25]]), torch.tensor([0])), 4)
     25.0
     """
-    metric = ClasswiseECE(bins)
-    metric.update(probabilities, labels)
-    return metric.compute()
+    return measure(ClasswiseECE(bins), probabilities, labels)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from dign.core.errors import UserError
+from dign.metrics.base import measure
 from dign.metrics.confidences import Confidences, rank_by_confidence
 
 
@@ -122,9 +123,7 @@ def aurc(probabilities: Tensor, labels: Tensor) -> float:
     >>> aurc(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([1, 0]))  # (1/1 + 1/2) / 2
     75.0
     """
-    metric = AURC()
-    metric.update(probabilities, labels)
-    return metric.compute()
+    return measure(AURC(), probabilities, labels)
 
 
 def augrc(probabilities: Tensor, labels: Tensor) -> float:
@@ -143,9 +142,7 @@ def augrc(probabilities: Tensor, labels: Tensor) -> float:
     >>> augrc(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([1, 0]))  # (1/2 + 1/2) / 2
     50.0
     """
-    metric = AUGRC()
-    metric.update(probabilities, labels)
-    return metric.compute()
+    return measure(AUGRC(), probabilities, labels)
 
 
 def accuracy_at_coverage(probabilities: Tensor, labels: Tensor, coverage: float = 0.8) -> float:
@@ -165,6 +162,4 @@ def accuracy_at_coverage(probabilities: Tensor, labels: Tensor, coverage: float 
     >>> accuracy_at_coverage(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([0, 1]), 1.0)
     50.0
     """
-    metric = AccuracyAtCoverage(coverage)
-    metric.update(probabilities, labels)
-    return metric.compute()
+    return measure(AccuracyAtCoverage(coverage), probabilities, labels)
