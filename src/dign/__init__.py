@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
     from dign.evaluation.attack import Attack, AttackResult, robust_accuracy
     from dign.evaluation.conditions import Conditions
     from dign.evaluation.evaluate import evaluate
+    from dign.evaluation.outliers import OutlierResult, detect_outliers
     from dign.evaluation.results import Results
     from dign.methods.at import AT
     from dign.methods.augmax import AugMax
@@ -87,6 +88,7 @@ _PUBLIC = {
     "Method": "dign.methods.base",
     "MixUp": "dign.methods.mixup",
     "Normalized": "dign.models.normalize",
+    "OutlierResult": "dign.evaluation.outliers",
     "RSE": "dign.methods.rse",
     "Results": "dign.evaluation.results",
     "RunConfig": "dign.runs.config",
@@ -101,6 +103,7 @@ _PUBLIC = {
     "certify": "dign.certification.smoothing",
     "confusion": "dign.metrics.confusion",
     "corrupt": "dign.corruptions.engine",
+    "detect_outliers": "dign.evaluation.outliers",
     "evaluate": "dign.evaluation.evaluate",
     "fit_temperature": "dign.metrics.temperature",
     "from_arrays": "dign.data.sources.arrays",
@@ -123,12 +126,12 @@ _PUBLIC = {
 __all__ = [
     "AT", "Accuracy", "Attack", "AttackResult", "AugMax", "AugMix", "Calibration", "Certificates", "Classifier",
     "Conditions", "Confusion", "Consistency", "CutMix", "DeepAugment", "DiGN", "DiGNWithoutCR", "Method", "MixUp",
-    "Normalized", "RSE", "Results", "RunConfig", "Smoothed", "Standard", "TRADES", "Temperature", "UserError",
-    "accuracy", "apply_temperature", "calibration", "certify", "confusion", "corrupt", "evaluate", "fit_temperature",
-    "from_arrays", "load_data", "load_model", "make_method", "make_report", "mean_corruption_accuracy",
-    "noise_corruption_accuracy", "open_model", "plot", "predict", "resume", "robust_accuracy", "smoothed", "train",
-    "augment", "certification", "corruptions", "data", "evaluation", "landscape", "methods", "metrics", "models",
-    "publish", "report", "runs", "training", "__version__",
+    "Normalized", "OutlierResult", "RSE", "Results", "RunConfig", "Smoothed", "Standard", "TRADES", "Temperature",
+    "UserError", "accuracy", "apply_temperature", "calibration", "certify", "confusion", "corrupt", "detect_outliers",
+    "evaluate", "fit_temperature", "from_arrays", "load_data", "load_model", "make_method", "make_report",
+    "mean_corruption_accuracy", "noise_corruption_accuracy", "open_model", "plot", "predict", "resume",
+    "robust_accuracy", "smoothed", "train", "augment", "certification", "corruptions", "data", "evaluation",
+    "landscape", "methods", "metrics", "models", "publish", "report", "runs", "training", "__version__",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # else a type checker would accept any misspelled name

@@ -9,6 +9,7 @@ from torch import nn
 
 from dign.core.errors import UserError
 from dign.data.dataset import Split
+from dign.data.framing import MIDDLE
 from dign.evaluation.outliers import detect_outliers, load_outliers, save_outliers
 from dign.methods import Standard
 from dign.runs.classifier import Classifier
@@ -47,11 +48,11 @@ def test_noise_is_told_from_flat_images(kind):
 def test_a_folder_of_any_pictures_and_another_data_set(tmp_path):
     for index in range(3):
         Image.effect_noise((20, 30), 90).convert("RGB").save(tmp_path / f"{index}.png")
-    assert load_outliers(f"folder:{tmp_path}", CLASSIFIER, 40).shape == (3, 3, 8, 8)
-    assert load_outliers("digits", CLASSIFIER, 40).shape[1:] == (3, 8, 8)
+    assert load_outliers(f"folder:{tmp_path}", (8, 8), MIDDLE, 40).shape == (3, 3, 8, 8)
+    assert load_outliers("digits", (8, 8), MIDDLE, 40).shape[1:] == (3, 8, 8)
     found = detect_outliers(CLASSIFIER, FLAT, "digits", data="flat", images=20, device="cpu")
     assert found.others == 20 and "20 images of flat against 20 of digits" in found.describe()
-    saved = save_outliers(found, tmp_path)
+    saved = save_outliers(tmp_path, found)
     assert saved.name == "ood-digits.json" and json.loads(saved.read_text())["scores"]["softmax"]["auroc"] >= 0
     with pytest.raises(UserError):
         detect_outliers(CLASSIFIER, FLAT, "nothing-like-it", device="cpu")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from dign.cli.opening import Outcome
     from dign.evaluation.attack import Attack, AttackResult
     from dign.parallel.team import Team
 
@@ -70,16 +71,19 @@ def parse_eps(text: str) -> float:
     return eps
 
 
-def attack_all(
-    runs: tuple[str, ...], attack: Attack, options: dict[str, Any], console: Console, team: Team
-) -> Iterator[tuple[str, AttackResult]]:
+def is_asked_for(options: dict[str, Any]) -> bool:
+    """Whether --attack is given; refuses its options without it."""
+    return make_attack(options) is not None
+
+
+def measure_all(runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team) -> Iterator[Outcome]:
     """Attack finished runs, or the model of --model; results are added to attacks.json in its folder."""
     from dign.cli.opening import measure_each
     from dign.evaluation.attack import attack_subject, save_attack
 
     images, batch_size = options["attack_images"] or 1000, min(options["batch_size"], 250)
-    measure = partial(attack_subject, attack=attack, images=images, batch_size=batch_size)
-    yield from measure_each(runs, options, console, team, "attack", measure, save_attack)
+    measure = partial(attack_subject, attack=make_attack(options), images=images, batch_size=batch_size)
+    yield from measure_each(runs, options, console, team, "attack", measure, save_attack, summary_line)
 
 
 def summary_line(name: str, result: AttackResult) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dign.cli import attack, sequences
+from dign.cli import attack, outliers, sequences
 from dign.cli.opening import OF_MODEL, open_model, show_progress
 from dign.cli.options import jpeg_option, set_option
 from dign.corruptions.settings import PROFILES
@@ -18,6 +18,7 @@ from dign.runs.config import RunConfig
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from dign.cli.opening import Measurement, Outcome
     from dign.evaluation.results import Results
     from dign.parallel.team import Team
 
@@ -55,7 +56,7 @@ def _choice(setting: str) -> click.Choice:
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, ...")
 @click.option("--devices", type=click.IntRange(min=1), default=1, help="processes on this machine that share the work")
 @click.option("--nodes", type=click.IntRange(min=1), default=1, help="machines that share the work, --devices on each")
-@click.option("--ood", metavar="NAME", help="tell test images from others: a data set, folder:PATH, noise or gaussian")
+@outliers.option
 @attack.add_options
 @click.option("--json", "as_json", is_flag=True, help="print the summary as JSON")
 @click.option("--quiet", "-q", is_flag=True, help="no progress bar, no summary")
@@ -113,10 +114,27 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     """
     from rich.console import Console
 
+    measure = _choose_measurement(runs, options)
+    from dign.core.allocator import reuse_memory
+    from dign.parallel.fabric import join_processes
+
+    reuse_memory()
+    team = join_processes(options["device"], options["devices"], options["nodes"])
+    console = Console(stderr=True, quiet=bool(options["quiet"]) or not team.is_rank_zero)
+    summaries: list[dict[str, Any]] = []
+    with team.report_dead_peer("evaluate again"):
+        for line, summary in measure(runs, options, console, team):
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
+            summaries.append(summary)
+    if options["as_json"] and team.is_rank_zero:
+        click.echo(json.dumps(summaries, indent=1))
+
+
+def _choose_measurement(runs: tuple[str, ...], options: dict[str, Any]) -> Measurement:
+    """What the options ask for, once they are known to agree with each other."""
     from dign.core.errors import UserError
 
-    plan = attack.make_attack(options)
-    perturbations = sequences.choose_perturbations(options) if options["sequences"] else ()
+    form = next((form for form in (outliers, attack, sequences) if form.is_asked_for(options)), None)
     for option in ("size", "label", "out", *OF_MODEL):
         if options[option] not in (None, False) and not options["model"]:
             flag = option.replace("_", "-")
@@ -129,47 +147,19 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     fixed += ["jpeg"] if options["jpeg"] != "profile" else []
     if options["benchmark"] and fixed:
         raise UserError(f"--benchmark holds images that are made already: drop --{fixed[0]}.")
-    if options["ood"]:
-        _detect_outliers(runs, options)
-        return
-    from dign.core.allocator import reuse_memory
-    from dign.parallel.fabric import join_processes
-
-    reuse_memory()
-    team = join_processes(options["device"], options["devices"], options["nodes"])
-    console = Console(stderr=True, quiet=bool(options["quiet"]) or not team.is_rank_zero)
-    summaries: list[dict[str, Any]] = []
-    if plan:
-        with team.report_dead_peer("attack again"):
-            for name, result in attack.attack_all(runs, plan, options, console, team):
-                console.print(attack.summary_line(name, result), highlight=False, markup=False, soft_wrap=True)
-                summaries.append({"name": name, **result.to_json()})
-    elif perturbations:
-        with team.report_dead_peer("evaluate again"):
-            for name, stability in sequences.measure_all(runs, perturbations, options, console, team):
-                console.print(sequences.summary_line(name, stability), highlight=False, markup=False, soft_wrap=True)
-                summaries.append({"name": name, **stability.to_json()})
-    else:
-        evaluate = _evaluate_model if options["model"] else _evaluate_runs
-        with team.report_dead_peer("evaluate again"):
-            for name, results in evaluate(runs, options, console, team):
-                console.print(summary_line(name, results), highlight=False, markup=False, soft_wrap=True)
-                scaled = results.temperature.to_json() if results.temperature else None
-                summaries.append({"name": name, **results.summary.to_json(), "temperature": scaled})
-    if options["as_json"] and team.is_rank_zero:
-        click.echo(json.dumps(summaries, indent=1))
+    _refuse_files(runs)
+    if form is not None:
+        return form.measure_all
+    return _evaluate_model if options["model"] else _evaluate_runs
 
 
-def _evaluate_runs(
-    runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team
-) -> Iterator[tuple[str, Results]]:
+def _evaluate_runs(runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team) -> Iterator[Outcome]:
     from dign.evaluation.conditions import benchmark_for
     from dign.evaluation.subjects import evaluate_run
     from dign.runs.folder import load_run
     from dign.runs.other_data import load_data_for
 
     on_the_fly, common = _conditions(options), _common(options)
-    _refuse_files(runs)
     wanted = on_the_fly.severities if options["severity"] else None
     elsewhere = {key: options[key] for key in ("data", "skip_unreadable", "images")}
     with team.all_or_none():
@@ -189,38 +179,7 @@ def _evaluate_runs(
             )
         for sentence in sentences:
             console.print(f"{name}: {sentence}", highlight=False, markup=False, soft_wrap=True)
-        yield name, results
-
-
-def _detect_outliers(runs: tuple[str, ...], options: dict[str, Any]) -> None:
-    """`--ood`: how well runs tell their test images from others."""
-    from dign.core.errors import UserError
-    from dign.evaluation.outliers import detect_outliers, save_outliers
-    from dign.runs.classifier import load_model
-    from dign.runs.folder import load_run
-
-    if options["model"] or options["attack"] or options["benchmark"]:
-        raise UserError("--ood takes run folders, and neither --model, --attack nor --benchmark.")
-    _refuse_files(runs)
-    summaries = []
-    for path in runs:
-        run = load_run(path)
-        known = getattr(run.data(), options["split"])
-        result = detect_outliers(
-            load_model(path),
-            known,
-            options["ood"],
-            data=run.config.data,
-            device=options["device"],
-            batch_size=options["batch_size"],
-            seed=options["seed"],
-        )
-        file = save_outliers(result, run.path)
-        summaries.append(result.to_json())
-        if not options["quiet"]:
-            click.echo(f"{result.describe()} ({file})", err=True)
-    if options["as_json"]:
-        click.echo(json.dumps(summaries, indent=1))
+        yield _outcome(name, results)
 
 
 def _refuse_files(runs: tuple[str, ...]) -> None:
@@ -233,9 +192,7 @@ def _refuse_files(runs: tuple[str, ...]) -> None:
         )
 
 
-def _evaluate_model(
-    runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team
-) -> Iterator[tuple[str, Results]]:
+def _evaluate_model(runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team) -> Iterator[Outcome]:
     from dign.core.files import write_json
     from dign.evaluation.conditions import benchmark_for
     from dign.evaluation.examples import EXAMPLES_FILE
@@ -254,7 +211,12 @@ def _evaluate_model(
         if team.is_rank_zero:
             write_json(out.with_name(EXAMPLES_FILE), examples)
             results.save(out)
-    yield subject.about.name, results
+    yield _outcome(subject.about.name, results)
+
+
+def _outcome(name: str, results: Results) -> Outcome:
+    scaled = results.temperature.to_json() if results.temperature else None
+    return summary_line(name, results), {"name": name, **results.summary.to_json(), "temperature": scaled}
 
 
 def _conditions(options: dict[str, Any]) -> Any:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
@@ -21,7 +21,17 @@ if TYPE_CHECKING:
     from dign.parallel.team import Team
 
 Follower = Callable[[int, int], None]
-Result = TypeVar("Result")
+Outcome = tuple[str, dict[str, Any]]
+"""What was found about one model: a line for the terminal, and an entry for --json."""
+Measurement = Callable[[tuple[str, ...], dict[str, Any], "Console", "Team"], Iterator[Outcome]]
+Result = TypeVar("Result", bound="Saved")
+
+
+class Saved(Protocol):
+    """What a measurement of one model gives."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry for --json."""
 
 
 OF_MODEL = ("weights", "trust", "mean", "std", "fit", "crop_fraction", "interpolation")
@@ -75,7 +85,8 @@ def measure_each(
     title: str,
     measure: Callable[..., Result],
     save: Callable[[Path, Result], Path],
-) -> Iterator[tuple[str, Result]]:
+    describe: Callable[[str, Result], str],
+) -> Iterator[Outcome]:
     """Measure the runs, or the model of --model, and save what was found in the folder of each."""
     common = {key: options[key] for key in ("split", "device")}
     for subject, data, folder in open_subjects(runs, options, console, team):
@@ -84,7 +95,8 @@ def measure_each(
         with team.all_or_none():
             if team.is_rank_zero:
                 save(folder, result)
-        yield subject.about.name, result
+        name = subject.about.name
+        yield describe(name, result), {"name": name, **result.to_json()}
 
 
 def _open_subject(options: dict[str, Any]) -> tuple[DataSet, Subject, list[str]]:
@@ -115,7 +127,7 @@ def _open_subject(options: dict[str, Any]) -> tuple[DataSet, Subject, list[str]]
     wanted = model.preprocessing
     framing = Framing(wanted.fit or "crop", wanted.crop_fraction or 1.0, wanted.interpolation or "bicubic")
     data = load(options["data"], size=wanted.size, framing=framing, **skip)
-    return data, foreign_subject(model, entry, data, options["label"]), describe_foreign(model, data)
+    return data, foreign_subject(model, entry, data, options["label"], framing), describe_foreign(model, data)
 
 
 def _numbers(name: str, options: dict[str, Any]) -> tuple[float, ...] | None:

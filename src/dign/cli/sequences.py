@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from dign.cli.opening import Outcome
     from dign.evaluation.sequences import SequenceResult
     from dign.parallel.team import Team
 
@@ -39,16 +40,19 @@ def choose_perturbations(options: dict[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(options["only"])) or PERTURBATIONS
 
 
-def measure_all(
-    runs: tuple[str, ...], perturbations: tuple[str, ...], options: dict[str, Any], console: Console, team: Team
-) -> Iterator[tuple[str, SequenceResult]]:
+def is_asked_for(options: dict[str, Any]) -> bool:
+    """Whether --sequences is given; refuses what does not go with it."""
+    return bool(options["sequences"] and choose_perturbations(options))
+
+
+def measure_all(runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team) -> Iterator[Outcome]:
     """Measure finished runs, or the model of --model; results go to sequences.json in its folder."""
     from dign.cli.opening import measure_each
     from dign.evaluation.sequences import save_sequences, sequences_subject
 
     common = {"images": options["images"], "batch_size": min(options["batch_size"], 250), "seed": options["seed"]}
-    measure = partial(sequences_subject, perturbations=perturbations, **common)
-    yield from measure_each(runs, options, console, team, "sequences", measure, save_sequences)
+    measure = partial(sequences_subject, perturbations=choose_perturbations(options), **common)
+    yield from measure_each(runs, options, console, team, "sequences", measure, save_sequences, summary_line)
 
 
 def summary_line(name: str, result: SequenceResult) -> str:

@@ -7,6 +7,7 @@ from functools import partial
 
 from dign.core.errors import UserError, join_names
 from dign.data.dataset import DataSet
+from dign.data.framing import MIDDLE, Framing
 from dign.data.names import hide_folder_path
 from dign.evaluation.info import EXTERNAL
 from dign.evaluation.predictors import check_logits, predict_by_logits
@@ -19,7 +20,9 @@ from dign.runs.held_out import find_seen
 from dign.runs.hub_config import hub_folder, read_hub_config
 
 
-def foreign_subject(model: ForeignModel, entry: str, data: DataSet, label: str | None = None) -> Subject:
+def foreign_subject(
+    model: ForeignModel, entry: str, data: DataSet, label: str | None = None, framing: Framing = MIDDLE
+) -> Subject:
     """A model of any library, ready for `evaluate_subject`.
 
     If the model knows the names of its classes, and they are the data's in another order, its logits are reordered.
@@ -29,6 +32,7 @@ def foreign_subject(model: ForeignModel, entry: str, data: DataSet, label: str |
         entry: Where it came from, for results.
         data: The data set; the model's output must have as many classes.
         label: Name in tables; by default the model's own.
+        framing: How the pictures of the data were brought to the model's size.
 
     Raises:
         UserError: The model does not give logits for these images and classes.
@@ -37,7 +41,7 @@ def foreign_subject(model: ForeignModel, entry: str, data: DataSet, label: str |
     model.reorder(data.classes)
     name = label or model.name
     about = RunInfo(name, EXTERNAL, name, entry, hide_folder_path(data.name), 0, count_parameters(model) or None)
-    return Subject(model, predict_by_logits, about)
+    return Subject(model, predict_by_logits, about, framing=framing)
 
 
 def describe_foreign(model: ForeignModel, data: DataSet) -> list[str]:
@@ -78,4 +82,4 @@ def hub_subject(entry: str, data: DataSet, label: str | None = None) -> Subject:
         parameters=count_parameters(classifier.model),
     )
     seen = partial(find_seen, folder, config)
-    return Subject(classifier.model, classifier.method.predict, about, classifier.calibrator, seen)
+    return Subject(classifier.model, classifier.method.predict, about, classifier.calibrator, seen, classifier.framing)

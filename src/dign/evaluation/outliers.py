@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from dign.core.errors import UserError
@@ -18,8 +18,10 @@ from dign.core.outputs import logits_of
 from dign.core.pixels import to_float
 from dign.core.seeds import make_generator
 from dign.data import load
-from dign.data.dataset import Split
+from dign.data.dataset import DataSet, Split
+from dign.data.framing import MIDDLE, Framing
 from dign.data.names import FOLDER_PREFIX, hide_folder_path
+from dign.evaluation.subjects import Subject
 from dign.metrics.detection import OUTLIER_SCORES, DetectionScores, detect, outlier_score
 from dign.parallel.devices import pick_device
 from dign.runs.classifier import Classifier
@@ -41,6 +43,10 @@ class OutlierResult:
         others: Number of the others.
         scores: For each score ("softmax", "entropy", "energy"), AUROC, AUPR and FPR95 in percent; known images are the
             positives.
+
+    >>> scores = {"energy": DetectionScores(auroc=90.0, aupr=95.0, fpr95=40.0)}
+    >>> OutlierResult("mine", "photos", "noise", 100, 100, scores).describe()
+    'mine: 100 images of photos against 100 of noise; AUROC / FPR95 in percent by energy 90.0 / 40.0'
     """
 
     model: str
@@ -63,24 +69,29 @@ class OutlierResult:
 
 
 def detect_outliers(
-    classifier: Classifier,
+    model: nn.Module,
     known: Split,
     outliers: str,
     *,
+    name: str | None = None,
     data: str = "custom",
+    framing: Framing | None = None,
     images: int | None = None,
     device: str = "auto",
     batch_size: int = 500,
     seed: int = 0,
 ) -> OutlierResult:
-    """Measure how well a classifier's scores tell the images that it knows from others.
+    """Measure how well a model's scores tell the images that it knows from others.
 
     Args:
-        classifier: From `dign.load_model`; its logits are calibrated where it has a calibrator.
+        model: The classifier of `dign.load_model`, whose logits are calibrated where it has a calibrator; or any module
+            from images in [0,1] to logits.
         known: Images like those that it was trained on, as of its test split.
-        outliers: Others, resized to the model's size: a data set's name (its test images), "folder:PATH" (any
+        outliers: Others, resized to the size of the known ones: a data set's name (its test images), "folder:PATH" (any
             pictures in it, no classes needed), "noise" (uniform) or "gaussian".
+        name: What tables call the model; by default the classifier's own name.
         data: The name of the known images.
+        framing: How pictures of a folder are brought to that size; by default as for the classifier.
         images: How many of each, at most.
         device: "auto", "cpu", "cuda", ...
         batch_size: Images predicted at once.
@@ -91,46 +102,76 @@ def detect_outliers(
 
     Raises:
         UserError: There are no such images.
+
+    >>> known = Split(torch.full((4, 3, 8, 8), 128, dtype=torch.uint8), torch.zeros(4, dtype=torch.long))
+    >>> model = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
+    >>> found = detect_outliers(model, known, "noise", device="cpu")
+    >>> found.others, sorted(found.scores)
+    (4, ['energy', 'entropy', 'softmax'])
     """
     target = pick_device(device)
     count = len(known) if images is None else min(images, len(known))
-    others = load_outliers(outliers, classifier, count, seed)
-    others = others if images is None else others[:images]
-    if not count or not len(others):
-        raise UserError("Both kinds of image are needed to tell them apart, and one of them is missing.")
-    classifier.to(target)
-    with freeze_temporarily(classifier), torch.no_grad():
-        inside = _logits(classifier, lambda part: known.take(part), count, batch_size, target)
-        outside = _logits(classifier, lambda part: others[part], len(others), batch_size, target)
+    if not count:
+        raise UserError("There are no images to tell the outliers from.")
+    framing = framing or (model.framing if isinstance(model, Classifier) else MIDDLE)
+    height, width = known.take(slice(0, 1)).shape[-2:]
+    others = load_outliers(outliers, (height, width), framing, count, seed)[:images]
+    if not len(others):
+        raise UserError(f"{outliers} has no images to tell from the known ones.")
+    model.to(target)
+    with freeze_temporarily(model), torch.no_grad():
+        inside = _logits(model, known.take, count, batch_size, target)
+        outside = _logits(model, lambda part: others[part], len(others), batch_size, target)
     scores = {}
     for kind in OUTLIER_SCORES:
         found = detect(outlier_score(inside, kind), outlier_score(outside, kind))  # type: ignore[arg-type]
         assert found is not None  # there are images of both kinds
         scores[kind] = found
-    return OutlierResult(classifier.name, data, hide_folder_path(outliers), count, len(others), scores)
+    called = name or str(getattr(model, "name", type(model).__name__))
+    return OutlierResult(called, data, hide_folder_path(outliers), count, len(others), scores)
 
 
-def load_outliers(name: str, classifier: Classifier, count: int, seed: int = 0) -> Tensor:
-    """Images (N,3,H,W), uint8, of the model's size; `count` where they are made up."""
-    height, width = classifier.image_size
+def outliers_subject(
+    subject: Subject,
+    data: DataSet,
+    outliers: str,
+    *,
+    split: str = "test",
+    images: int | None = None,
+    device: str = "auto",
+    batch_size: int = 500,
+    seed: int = 0,
+) -> OutlierResult:
+    """What `detect_outliers` finds about a run, or any model, on images of a split of its data.
+
+    Args: as of `detect_outliers`.
+    """
+    return detect_outliers(
+        subject.as_module(), getattr(data, split), outliers, name=subject.about.name, data=hide_folder_path(data.name),
+        framing=subject.framing, images=images, device=device, batch_size=batch_size, seed=seed,
+    )  # fmt: skip
+
+
+def load_outliers(name: str, size: tuple[int, int], framing: Framing, count: int, seed: int = 0) -> Tensor:
+    """Images (N,3,H,W), uint8, of a size (H,W); `count` where they are made up."""
     if name in NOISE:
         generator = make_generator(seed, f"outliers/{name}", 0)
         if name == "noise":
-            return torch.randint(256, (count, 3, height, width), generator=generator, dtype=torch.uint8)
-        gray = 0.5 + torch.randn(count, 3, height, width, generator=generator) / 4
+            return torch.randint(256, (count, 3, *size), generator=generator, dtype=torch.uint8)
+        gray = 0.5 + torch.randn(count, 3, *size, generator=generator) / 4
         return (gray.clamp(0, 1) * 255).round().to(torch.uint8)
     if name.startswith(FOLDER_PREFIX):
         files = find_images([Path(name.removeprefix(FOLDER_PREFIX)).expanduser()])
-        return read_images(files, classifier.image_size, classifier.framing)
+        return read_images(files, size, framing)
     found = load(name, validation=0.0).test.images
-    if found.shape[-2:] == (height, width):
+    if found.shape[-2:] == size:
         return found
-    resized = functional.interpolate(to_float(found), (height, width), mode="bilinear", antialias=True)
+    resized = functional.interpolate(to_float(found), size, mode="bilinear", antialias=True)
     return (resized.clamp(0, 1) * 255).round().to(torch.uint8)
 
 
-def save_outliers(result: OutlierResult, folder: Path) -> Path:
-    """Write a result into a run folder, under a name that says what it was measured against."""
+def save_outliers(folder: Path, result: OutlierResult) -> Path:
+    """Write a result into a folder, under a name that says what it was measured against."""
     word = "".join(char if char.isalnum() else "-" for char in result.outliers).strip("-")
     file = folder / f"ood-{word}.json"
     write_json(file, result.to_json())
@@ -138,8 +179,8 @@ def save_outliers(result: OutlierResult, folder: Path) -> Path:
 
 
 def _logits(
-    classifier: Classifier, take: Callable[[slice], Tensor], count: int, batch_size: int, device: torch.device
+    model: nn.Module, take: Callable[[slice], Tensor], count: int, batch_size: int, device: torch.device
 ) -> Tensor:
     starts = range(0, count, batch_size)
-    parts = [take(slice(first, min(first + batch_size, count))) for first in starts]
-    return torch.cat([logits_of(classifier(to_float(part.to(device)))).cpu() for part in parts])
+    parts = (take(slice(first, min(first + batch_size, count))) for first in starts)
+    return torch.cat([logits_of(model(to_float(part.to(device)))).cpu() for part in parts])

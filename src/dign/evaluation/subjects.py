@@ -15,9 +15,11 @@ from torch import Tensor, nn
 from dign.core.errors import UserError
 from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import make_placed_generator
+from dign.core.outputs import logits_of
 from dign.core.pixels import to_float
 from dign.corruptions.benchmark.read import Benchmark, Condition
 from dign.data.dataset import DataSet, Split
+from dign.data.framing import MIDDLE, Framing
 from dign.data.names import hide_folder_path
 from dign.evaluation.conditions import Conditions
 from dign.evaluation.examples import example_predictions, pick_severities
@@ -52,6 +54,21 @@ class Subject:
     """What its predictions are calibrated by."""
     find_seen: Callable[[], frozenset[str]] | None = None
     """Digests of the images that it was trained on, where these are known from elsewhere than the data's splits."""
+    framing: Framing = MIDDLE
+    """How a picture of any shape is brought to the model's size."""
+
+    def as_module(self) -> nn.Module:
+        """The model with its calibrator: a module from images to logits."""
+        return self.model if self.calibrator is None else _Calibrated(self.model, self.calibrator)
+
+
+class _Calibrated(nn.Module):
+    def __init__(self, model: nn.Module, calibrator: Calibrator) -> None:
+        super().__init__()
+        self.model, self.calibrator = model, calibrator
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.calibrator(logits_of(self.model(images)))
 
 
 def open_run(
@@ -84,7 +101,7 @@ def open_run(
         seed=run.config.seed,
         parameters=count_parameters(run.untrained_model()),
     )
-    return Subject(model, method.predict, about, calibrator), found
+    return Subject(model, method.predict, about, calibrator, framing=run.framing), found
 
 
 def evaluate_run(

@@ -35,6 +35,7 @@ class Run:
     examples: dict[str, Any] | None = None
     attacks: list[dict[str, Any]] = field(default_factory=list)
     certificates: list[dict[str, Any]] = field(default_factory=list)
+    outliers: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -110,11 +111,8 @@ def load_run(folder: Path, notes: list[str] | None = None) -> Run:
         landscape=_optional(folder / "landscape.json", _object, notes, None),
         examples=_optional(folder / EXAMPLES_FILE, _object, notes, None),
         attacks=read_attacks(folder),
-        certificates=[
-            content
-            for file in sorted(folder.glob("certificates-*.json"))
-            if (content := _optional(file, _object, notes, None)) is not None
-        ],
+        certificates=_all(folder, "certificates-*.json", notes),
+        outliers=_all(folder, "ood-*.json", notes),
     )
 
 
@@ -161,6 +159,11 @@ def _optional(path: Path, parse: Any, notes: list[str], default: Any) -> Any:
     except (OSError, ValueError, RecursionError) as error:
         notes.append(f"'{clean_text(path)}' cannot be read and is left out ({clean_text(error)}).")
         return default
+
+
+def _all(folder: Path, pattern: str, notes: list[str]) -> list[dict[str, Any]]:
+    found = [_optional(file, _object, notes, None) for file in sorted(folder.glob(pattern))]
+    return [content for content in found if content is not None]
 
 
 def _unique(folders: Iterable[Path]) -> list[Path]:

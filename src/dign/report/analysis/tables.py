@@ -109,6 +109,11 @@ def statistic_cell(statistic: Statistic | None, best: bool = False, decimals: in
     return Cell(number(statistic.mean, decimals), statistic.mean, std, statistic.count, best, decimals)
 
 
+def runs_cell(values: Sequence[float], decimals: int = 1) -> Cell:
+    """A number over runs, whatever their seeds are; nothing where there are none."""
+    return statistic_cell(Statistic(dict(enumerate(values))), decimals=decimals) if values else Cell()
+
+
 def best_mean(quantity: Quantity, groups: Iterable[Group]) -> str | None:
     """The best mean as it is printed: whoever prints the same is best as well. None where nobody competes."""
     means = [mean for group in groups if (mean := group.mean(quantity)) is not None]

@@ -27,6 +27,7 @@ from dign.report.analysis.tables import (
 from dign.report.html.classes_section import class_parts
 from dign.report.html.examples_section import examples_parts
 from dign.report.html.landscape_section import landscape_parts
+from dign.report.html.outliers_section import outlier_table
 from dign.report.html.render import read_asset, render
 from dign.report.html.result_sections import (
     accuracy_calibration,
@@ -130,7 +131,8 @@ def _calibration(study: Study) -> Markup:
 
 def _unsure(study: Study) -> Markup | None:
     parts = unsure_parts(study)
-    tables = [uncertainty_table(study), corruption_uncertainty_table(study) if study.corruptions else None]
+    corrupted = corruption_uncertainty_table(study) if study.corruptions else None
+    tables = [uncertainty_table(study), corrupted, outlier_table(study)]
     present = [table for table in tables if table is not None]
     return render("unsure.html", parts=parts, tables=present) if parts or present else None
 

@@ -12,8 +12,8 @@ from markupsafe import Markup
 from dign.certification.figure import read_published
 from dign.core.text import clean_text
 from dign.evaluation.attack import write_eps
-from dign.report.analysis.study import Group, Statistic, Study
-from dign.report.analysis.tables import Cell, Column, Row, Section, Table, statistic_cell
+from dign.report.analysis.study import Group, Study
+from dign.report.analysis.tables import Cell, Column, Row, Section, Table, runs_cell
 from dign.report.html.charts import Axes, Series, Tip, line_chart, number_ticks
 from dign.report.html.result_sections import ModelPart, per_model
 from dign.report.load import Run
@@ -108,19 +108,14 @@ def attack_table(study: Study) -> Table | None:
     for group, runs in by_group:
         values = [[one for run in runs for one in run if one.title == title] for title in titles]
         if any(values):
-            cells = [cell for found in values for cell in _two_cells(found)]
+            cells = [
+                runs_cell(numbers)
+                for found in values
+                for numbers in ([one.clean for one in found], [one.robust for one in found])
+            ]
             rows.append(Row(group.label, tuple(cells), group.slot))
     caption = "Percent of the attacked images. An upper bound: a stronger attack may leave less."
     return Table("attacks", "Accuracy under attack", caption, "Method", tuple(columns), (Section(None, tuple(rows)),))
-
-
-def _two_cells(found: Sequence[Attacked]) -> tuple[Cell, Cell]:
-    if not found:
-        return Cell(), Cell()
-    return (
-        statistic_cell(_over([one.clean for one in found])),
-        statistic_cell(_over([one.robust for one in found])),
-    )
 
 
 def certificate_parts(study: Study) -> list[ModelPart]:
@@ -191,8 +186,8 @@ def _table(here: Sequence[tuple[Group, list[Certified]]], published: Sequence[di
                     + [Column("Average radius", "wrong and unanswered images count 0")])  # fmt: skip
     ours = []
     for group, found in here:
-        cells = [statistic_cell(_over([one.accuracy(radius) for one in found])) for radius in radii]
-        cells.append(statistic_cell(_over([one.average_radius for one in found]), decimals=3))
+        cells = [runs_cell([one.accuracy(radius) for one in found]) for radius in radii]
+        cells.append(runs_cell([one.average_radius for one in found], decimals=3))
         ours.append(Row(group.label, tuple(cells), group.slot))
     theirs = []
     for curve in published:
@@ -204,11 +199,6 @@ def _table(here: Sequence[tuple[Group, list[Certified]]], published: Sequence[di
     )
     caption = "Percent of all certified images that are certified right up to the radius."
     return Table("certificates", "Certified accuracy", caption, "Radius", columns, tuple(sections))
-
-
-def _over(values: Sequence[float]) -> Statistic:
-    """Over runs, whatever their seeds are."""
-    return Statistic(dict(enumerate(values)))
 
 
 def _given(value: float | None, decimals: int = 1) -> Cell:
