@@ -141,7 +141,7 @@ def _conditions(results: Results) -> Counts:
 
 def _own_calibrator(results: Results) -> CalibratorResult | None:
     """What the calibrator is, without what was measured."""
-    return replace(results.calibrator, calibration=None, uncertainty=None) if results.calibrator else None
+    return replace(results.calibrator, calibration=None, uncertainty=None, bins={}) if results.calibrator else None
 
 
 def _merge_calibrator(old: Results, new: Results) -> CalibratorResult | None:

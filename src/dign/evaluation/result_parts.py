@@ -6,7 +6,7 @@ Results files may be untrusted: `from_json` takes nothing for granted, and clean
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ from dign.metrics.uncertainty import UNCERTAINTY, UncertaintyScores, mean_scores
 
 SCORES = tuple(spec.name for spec in fields(CalibrationScores))
 BINS = ("counts", "correct", "deviation", "square")
+POOLS = ("clean", "noise", "all")
 
 
 @dataclass(frozen=True)
@@ -51,28 +52,18 @@ class ConditionResult(CalibrationScores):
     def from_json(cls, value: Any, where: str) -> ConditionResult:
         condition = as_object(value, where)
         scores = read_scores(condition, where)
-        bins = as_object(condition.get("bins"), f"{where}: bins")
-        columns = [bins.get(key) for key in BINS]
-        if not all(isinstance(column, list) for column in columns) or len({len(column) for column in columns}) != 1:  # type: ignore[arg-type]
-            fail(f"{where}: its bins are not four lists of one length")
-        counts, correct, deviation, square = (list(column or []) for column in columns)
-        if not all(map(is_count, counts + correct)) or not all(map(is_number, deviation + square)):
-            fail(f"{where}: its bins hold something that is not a number")
-        total = sum(counts)
-        if not 0 < total < 2**63 or any(right > count for right, count in zip(correct, counts, strict=True)):
-            fail(f"{where}: its bins do not add up")
-        if abs(scores.accuracy - 100 * sum(correct) / total) > 1e-3:
+        sums = read_bins(condition.get("bins"), where)
+        if abs(scores.accuracy - sums.compute().accuracy) > 1e-3:
             fail(f"{where}: its accuracy does not follow from its bins")
         given = condition.get("uncertainty")
         uncertainty = None if given is None else read_uncertainty(given, f"{where}: uncertainty")
         kept = condition.get("promises")
         promises = None if kept is None else PromiseScores.from_json(kept, f"{where}: promises")
-        sums = Calibration.from_state(bins)
-        return cls(**{**asdict(scores), "count": total}, calibration=sums, uncertainty=uncertainty, promises=promises)
+        own = {**asdict(scores), "count": sums.count}
+        return cls(**own, calibration=sums, uncertainty=uncertainty, promises=promises)
 
     def to_json(self) -> dict[str, Any]:
-        state = self.calibration.state()
-        value = {**scores_to_json(self), "bins": {key: state[key].tolist() for key in BINS}}
+        value = {**scores_to_json(self), "bins": bins_to_json(self.calibration)}
         value |= {"uncertainty": asdict(self.uncertainty)} if self.uncertainty else {}
         return {**value, "promises": self.promises.to_json()} if self.promises else value
 
@@ -321,6 +312,8 @@ class CalibratorResult:
         images: How many.
         calibration: The scores of `Summary.calibration` without the calibrator; None where only part was measured.
         uncertainty: Proper scores and the like without it; None likewise.
+        bins: The sums per confidence bin without it, for reliability diagrams: "clean", "noise" and "all"; empty
+            likewise, and in files of older versions.
     """
 
     kind: str
@@ -330,6 +323,7 @@ class CalibratorResult:
     images: int
     calibration: PooledCalibration | None = None
     uncertainty: PooledUncertainty | None = None
+    bins: Mapping[str, Calibration] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -352,12 +346,38 @@ class CalibratorResult:
             images=given["images"],
             calibration=None if before is None else PooledCalibration.from_json(before, "calibrator.before"),
             uncertainty=_read_pooled(given.get("uncertainty"), "calibrator.uncertainty"),
+            bins={
+                key: read_bins(bins, f"calibrator.bins.{key}")
+                for key, bins in as_object(given.get("bins", {}), "calibrator.bins").items()
+                if key in POOLS
+            },
         )
 
     def to_json(self) -> dict[str, Any]:
         about = {key: getattr(self, key) for key in ("kind", "value", "on", "data", "images")}
         before = self.calibration.to_json() if self.calibration else None
-        return {**about, "before": before, "uncertainty": self.uncertainty.to_json() if self.uncertainty else None}
+        value = {**about, "before": before, "uncertainty": self.uncertainty.to_json() if self.uncertainty else None}
+        return {**value, "bins": {key: bins_to_json(bins) for key, bins in self.bins.items()}} if self.bins else value
+
+
+def read_bins(value: Any, where: str) -> Calibration:
+    """The sums per confidence bin of a condition or a pool."""
+    bins = as_object(value, f"{where}: bins")
+    columns = [bins.get(key) for key in BINS]
+    if not all(isinstance(column, list) for column in columns) or len({len(column) for column in columns}) != 1:  # type: ignore[arg-type]
+        fail(f"{where}: its bins are not four lists of one length")
+    counts, correct, deviation, square = (list(column or []) for column in columns)
+    if not all(map(is_count, counts + correct)) or not all(map(is_number, deviation + square)):
+        fail(f"{where}: its bins hold something that is not a number")
+    if not 0 < sum(counts) < 2**63 or any(right > count for right, count in zip(correct, counts, strict=True)):
+        fail(f"{where}: its bins do not add up")
+    return Calibration.from_state(bins)
+
+
+def bins_to_json(calibration: Calibration) -> dict[str, list[float]]:
+    """The sums per confidence bin as a file has them."""
+    state = calibration.state()
+    return {key: state[key].tolist() for key in BINS}
 
 
 def read_scores(given: dict[str, Any], where: str) -> CalibrationScores:

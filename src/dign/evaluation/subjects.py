@@ -30,7 +30,7 @@ from dign.evaluation.promises import Promises
 from dign.evaluation.result_info import RunInfo
 from dign.evaluation.result_parts import CalibratorResult, TemperatureResult, pool_uncertainty
 from dign.evaluation.results import Results
-from dign.evaluation.summarize import CLEAN, make_results, pool_calibration
+from dign.evaluation.summarize import CLEAN, make_results, pool_calibration, pool_counts
 from dign.metrics import Temperature, TemperatureFit, apply_temperature
 from dign.metrics.temperature import log_probabilities
 from dign.models import count_parameters
@@ -285,7 +285,8 @@ def describe_calibrator(calibrator: Calibrator, raw: Counted | None) -> Calibrat
     about = (calibrator.kind, calibrator.temperature, calibrator.on, calibrator.data, calibrator.images)
     if raw is None:
         return CalibratorResult(*about)
-    return CalibratorResult(*about, pool_calibration(raw.counts), pool_uncertainty(raw.uncertainty))
+    pooled, scores = pool_calibration(raw.counts), pool_uncertainty(raw.uncertainty)
+    return CalibratorResult(*about, pooled, scores, pool_counts(raw.counts))
 
 
 def describe_temperature(fit: TemperatureFit | float, counted: Counted, split: str | None = None) -> TemperatureResult:

@@ -115,12 +115,13 @@ def summarize(counts: Counts) -> Summary:
     )
 
 
+def pool_counts(counts: Counts) -> dict[str, Calibration]:
+    """The predictions on the clean images, under noise, and under all corruptions, where there are any."""
+    clean, corrupted = separate_clean(counts)
+    pools = {"clean": clean, "noise": pool(corrupted, MCA_N_CORRUPTIONS), "all": pool(corrupted)}
+    return {key: part for key, part in pools.items() if part is not None}
+
+
 def pool_calibration(counts: Counts) -> PooledCalibration:
     """Scores of the clean images, of noise, and of all corruptions."""
-    clean, corrupted = separate_clean(counts)
-    noise, everything = pool(corrupted, MCA_N_CORRUPTIONS), pool(corrupted)
-    return PooledCalibration(
-        clean=clean.compute(),
-        noise=noise.compute() if noise else None,
-        all=everything.compute() if everything else None,
-    )
+    return PooledCalibration(**{key: part.compute() for key, part in pool_counts(counts).items()})

@@ -103,9 +103,12 @@ def pool(
     """
     wanted = MCA_CORRUPTIONS if corruptions is None else tuple(corruptions)
     chosen = [part for (name, _), part in conditions.items() if name in wanted]
-    if not chosen:
-        return None
-    total = Calibration(chosen[0].bins)
-    for part in chosen:
+    return merge_calibrations(chosen) if chosen else None
+
+
+def merge_calibrations(parts: Sequence[Calibration]) -> Calibration:
+    """What all of them counted, at least one."""
+    total = Calibration(parts[0].bins)
+    for part in parts:
         total.merge(part)
     return total

@@ -13,7 +13,7 @@ from typing import Any
 from dign.core.errors import UserError
 from dign.core.text import clean_text
 from dign.metrics import Calibration
-from dign.metrics.aggregation import MCA_N_CORRUPTIONS, counts_in_mca
+from dign.metrics.aggregation import MCA_N_CORRUPTIONS, counts_in_mca, merge_calibrations
 from dign.report.analysis.quantities import Quantity
 from dign.report.load import Run
 from dign.runs.config import RunConfig
@@ -99,12 +99,7 @@ class Group:
             chosen = list(names)
             found = [run.results.corruptions.get(name) for run in self.runs for name in chosen]
             parts = [each.calibration for corruption in found if corruption for each in corruption.severities.values()]
-        if not parts:
-            return None
-        total = Calibration(parts[0].bins)
-        for part in parts:
-            total.merge(part)
-        return total
+        return merge_calibrations(parts) if parts else None
 
 
 @dataclass(frozen=True)

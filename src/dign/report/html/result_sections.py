@@ -9,6 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from dign.metrics import Calibration
+from dign.metrics.aggregation import merge_calibrations
 from dign.report.analysis.quantities import (
     CALIBRATION,
     NOISE_MEANS,
@@ -218,19 +219,27 @@ def reliability_rows(study: Study) -> list[ModelPart]:
         rows = []
         for group in groups:
             pooled = [(title, key, group.pooled(names)) for title, key, names in places]
-            found = [_diagram(group, title, key, counts) for title, key, counts in pooled if counts is not None]
-            rows.append(ReliabilityRow(group.label, group.slot, found))
+            found = [_diagrams(group, title, key, counts) for title, key, counts in pooled if counts is not None]
+            rows.append(ReliabilityRow(group.label, group.slot, [one for part in found for one in part]))
         return rows
 
     return per_model(study, build)
 
 
-def _diagram(group: Group, title: str, key: str, pooled: Calibration) -> Diagram:
+def _diagrams(group: Group, title: str, key: str, pooled: Calibration) -> list[Diagram]:
+    """One diagram; where the models have calibrators, one without them before it."""
     ece = statistic_cell(group.statistic(CALIBRATION[key, "ece"])).plain
-    if any(run.results.calibrator for run in group.runs):
-        ece += f", {statistic_cell(group.statistic(RAW[key, 'ece'])).plain} without its temperature"
-    chart = reliability_diagram(f"Reliability of {group.label}, {title.lower()}", pooled, group.slot)
-    return Diagram(title, ece, chart)
+    name = f"Reliability of {group.label}, {title.lower()}"
+    chart = reliability_diagram(name, pooled, group.slot)
+    fitted = [run.results.calibrator for run in group.runs]
+    if not any(fitted):
+        return [Diagram(title, ece, chart)]
+    raw = statistic_cell(group.statistic(RAW[key, "ece"])).plain
+    parts = [one.bins[key] for one in fitted if one and key in one.bins]
+    if len(parts) < len(fitted):  # files of older versions have the scores alone
+        return [Diagram(title, f"{ece}, {raw} without its temperature", chart)]
+    before = reliability_diagram(f"{name}, before calibration", merge_calibrations(parts), group.slot)
+    return [Diagram(f"{title}, before", raw, before), Diagram(f"{title}, calibrated", ece, chart)]
 
 
 def accuracy_calibration(study: Study) -> list[ModelPart]:
