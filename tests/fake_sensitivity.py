@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from dign.corruptions import SEVERITIES
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
 from dign.evaluation.result_parts import PooledCalibration, Summary
 from dign.evaluation.summarize import CLEAN, make_results
@@ -17,9 +18,12 @@ GRID = {
 }
 
 
+NOISES = dict.fromkeys(MCA_N_CORRUPTIONS, SEVERITIES)
+
+
 def summary(mca_n, clean=90.0, ece=4.0):
     scores = CalibrationScores(10, clean, ece, ece, ece, None)
-    return Summary(clean, mca_n, mca_n, {"noise": mca_n}, PooledCalibration(scores, noise=scores), MCA_N_CORRUPTIONS)
+    return Summary(clean, mca_n, mca_n, {"noise": mca_n}, PooledCalibration(scores, noise=scores), NOISES)
 
 
 def results(run, summary):

@@ -108,3 +108,24 @@ def test_the_light_list_of_names_is_the_registry():
     from dign.data.names import NAMES
 
     assert list(NAMES) == list(SOURCES)
+
+
+def test_the_cache_is_listed_and_cleared(run, photographs):
+    assert run("data", "show", f"folder:{photographs}", "--size", "16")[0] == 0
+    code, out, _ = run("data", "cache")
+    assert code == 0 and "decoded images of folder:" in out and "used today" in out
+    name = next(line.split()[2] for line in out.splitlines() if "decoded images" in line).rstrip(":")
+    assert "would remove" in run("data", "clear", name, "--dry-run")[1] and name in run("data", "cache")[1]
+    assert "0 kB free again" in run("data", "clear", "--unused-for", "1")[1]
+    assert f"removed {name}" in run("data", "clear", f"folder:{photographs}")[1]
+    assert run("data", "cache", "--json")[1].strip() == "[]"
+    code, _, err = run("data", "clear")
+    assert code == 2 and "What is to be removed?" in err
+
+
+def test_pictures_that_cannot_be_read_are_skipped_and_counted(run, photographs):
+    (photographs / "cats" / "0.jpg").write_bytes(b"no picture")
+    code, _, err = run("data", "show", f"folder:{photographs}", "--size", "16")
+    assert code == 2 and "--skip-bad" in err
+    code, out, _ = run("data", "show", f"folder:{photographs}", "--size", "16", "--skip-bad")
+    assert code == 0 and "left out, since they cannot be read: cats/0.jpg" in out

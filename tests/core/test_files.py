@@ -6,10 +6,13 @@ import stat
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dign.core.errors import UserError
 from dign.core.files import (
     MAX_DEPTH,
+    format_json,
     is_encodable,
     map_array,
     parse_json,
@@ -61,6 +64,26 @@ def test_json_is_read_back_and_nan_is_neither_written_nor_read(tmp_path):
         write_json(tmp_path / "file", float("nan"))
     with pytest.raises(ValueError, match="NaN is not JSON"):
         parse_json("[NaN]")
+
+
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+NESTED = st.recursive(
+    PLAIN,
+    lambda inner: (
+        st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text() | st.integers() | st.booleans(), inner)
+    ),
+)
+
+
+@given(NESTED)
+def test_formatted_json_is_the_value_that_the_standard_library_writes(value):
+    assert json.loads(format_json(value)) == json.loads(json.dumps(value))
+
+
+def test_a_list_of_numbers_is_one_line_and_a_table_of_lists_one_line_for_each():
+    assert format_json({"bins": {"counts": [0, 3], "correct": [0, 2]}, "ece": 1.5}) == (
+        '{\n "bins": {\n  "counts": [0, 3],\n  "correct": [0, 2]\n },\n "ece": 1.5\n}'
+    )
 
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH, 100_000])

@@ -4,6 +4,7 @@ import io
 
 import pytest
 
+from dign.corruptions import SEVERITIES
 from dign.evaluation.result_parts import PooledCalibration, Summary
 from dign.grid.job import DONE, FAILED, Outcome
 from dign.grid.plan import make_plan
@@ -24,7 +25,8 @@ def new(plan):
 
 
 SCORES = CalibrationScores(10, 90.0, 5.0, 5.0, 5.0, None)
-SUMMARY = Summary(90.0, 70.0, 60.0, {"noise": 60.0}, PooledCalibration(SCORES, noise=SCORES), MCA_N_CORRUPTIONS)
+NOISES = dict.fromkeys(MCA_N_CORRUPTIONS, SEVERITIES)
+SUMMARY = Summary(90.0, 70.0, 60.0, {"noise": 60.0}, PooledCalibration(SCORES, noise=SCORES), NOISES)
 
 
 def test_without_a_terminal_events_are_plain_lines(plan, tmp_path, capsys):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dign.corruptions import FAMILIES, NAMES
+from dign.corruptions import FAMILIES, NAMES, SEVERITIES
 from dign.metrics import Calibration, counts_in_mca, mean_corruption_accuracy, noise_corruption_accuracy
 from dign.metrics.aggregation import MCA_CORRUPTIONS, MCA_N_CORRUPTIONS, is_complete, name_mean, pool
 
@@ -31,12 +31,26 @@ def test_the_paper_s_corruptions_are_counted():
 
 
 def test_only_a_mean_over_all_of_its_corruptions_has_the_name():
-    assert name_mean(NAMES) == name_mean(MCA_CORRUPTIONS) == "mCA"
+    def measured(names):
+        return dict.fromkeys(names, SEVERITIES)
+
+    assert name_mean(measured(NAMES)) == name_mean(measured(MCA_CORRUPTIONS)) == "mCA"
     for missing in MCA_CORRUPTIONS:
-        rest = [name for name in NAMES if name != missing]
+        rest = measured(name for name in NAMES if name != missing)
         assert name_mean(rest) == "mean over 17 corruptions" and not is_complete(rest)
         assert (name_mean(rest, MCA_N_CORRUPTIONS) == "mCA-N") == (missing not in MCA_N_CORRUPTIONS)
-    assert name_mean(["shot_noise", "fog"], MCA_N_CORRUPTIONS) == "mean over shot_noise (1 corruption)"
+    two = measured(["shot_noise", "fog"])
+    assert name_mean(two, MCA_N_CORRUPTIONS) == "mean over shot_noise (1 corruption)"
+
+
+def test_only_a_mean_over_all_severities_has_the_name():
+    part = dict.fromkeys(NAMES, (1, 3, 5))
+    assert not is_complete(part) and name_mean(part) == "mean over 18 corruptions at severities 1, 3, 5"
+    assert name_mean(part, MCA_N_CORRUPTIONS).endswith("(3 corruptions) at severities 1, 3, 5")
+    assert name_mean({"fog": [3]}) == "mean over fog (1 corruption) at severity 3"
+    one_less = {**dict.fromkeys(NAMES, SEVERITIES), "fog": (1, 2, 3, 4)}
+    assert not is_complete(one_less) and name_mean(one_less) == "mean over 18 corruptions at some severities"
+    assert name_mean(one_less, MCA_N_CORRUPTIONS) == "mCA-N"
 
 
 def test_a_pool_is_the_calibration_of_all_predictions_together():

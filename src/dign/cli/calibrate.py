@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dign.cli.options import json_option, print_json
+from dign.cli.options import json_option, print_json, skip_bad_option
 
 KINDS, ON = ("temperature", "vector", "histogram"), ("clean", "noise", "both")
 
@@ -14,7 +14,7 @@ KINDS, ON = ("temperature", "vector", "histogram"), ("clean", "noise", "both")
 @click.option("--data", metavar="NAME", help="held-out images: a data set or folder:PATH  [default: the run's own]")
 @click.option("--kind", type=click.Choice(KINDS), default="temperature", show_default=True, help="what is fitted")
 @click.option("--on", type=click.Choice(ON), help="images as they are, under the method's noise, or both")
-@click.option("--skip-unreadable", is_flag=True, help="leave out images of a folder that cannot be read")
+@skip_bad_option
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, ...")
 @json_option
 def command(

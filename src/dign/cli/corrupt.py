@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dign.cli.options import jpeg_option, json_option, print_json, set_option
+from dign.cli.options import jpeg_option, json_option, print_json, set_option, skip_bad_option
 from dign.corruptions import ALL_NAMES, FAMILIES, PROFILES
 from dign.data.names import NAMES as DATA_NAMES
 from dign.data.names import PICTURE_PREFIXES
@@ -54,7 +54,7 @@ def _complete_only(context: click.Context, parameter: click.Parameter, incomplet
 @jpeg_option
 @click.option("--split", type=click.Choice(["test", "validation", "train"]), default="test", show_default=True)
 @click.option("--size", type=click.IntRange(min=8), help="resize the images of DATA to SIZE x SIZE first")
-@click.option("--skip-unreadable", is_flag=True, help="leave out images of a folder that cannot be read")
+@skip_bad_option
 @click.option("--seed", type=int, default=0, show_default=True, help="seed of the corruptions")
 @click.option("--workers", type=click.IntRange(min=1), help="threads; default: the number of cores")
 @click.option("--quiet", "-q", is_flag=True, help="no progress bar, no summary")

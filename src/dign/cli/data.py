@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dign.cli.options import json_option, print_json
+from dign.cli.options import json_option, print_json, skip_bad_option
 from dign.data.names import NAMES, PICTURE_PREFIXES
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ quiet_option = click.option("--quiet", "-q", is_flag=True, help="no progress, no
 
 @click.group("data")
 def command() -> None:
-    """Fetch, show and verify data sets.
+    """Fetch, show and verify data sets; look after what is kept of them.
 
     \b
     NAME is one of digits, cifar10, cifar100, tiny-imagenet; or, for your own images, folder:PATH, wds:PATTERN, hf:PATH.
@@ -38,6 +38,7 @@ def command() -> None:
       dign data fetch cifar10
       dign data show folder:photographs --size 64
       dign data verify cifar10
+      dign data cache
     """
 
 
@@ -82,7 +83,7 @@ def fetch(name: str, origin: Path | None, quiet: bool, as_json: bool) -> None:
 @click.option("--crop-fraction", type=float, default=1.0, help="Share of the shorter side that the middle keeps.")
 @click.option("--validation", type=float, default=0.1, show_default=True, help="Fraction cut from the training images.")
 @click.option("--validation-seed", type=int, default=0, show_default=True, help="Another seed cuts other images.")
-@click.option("--skip-unreadable", is_flag=True, help="Leave out images of a folder that cannot be read.")
+@skip_bad_option
 @json_option
 def show(
     name: str,
@@ -144,6 +145,68 @@ def verify(name: str, quiet: bool, as_json: bool) -> None:
     wrong = [check.what for check in checks if not check.good]
     if wrong:
         raise UserError(f"{name} is damaged ({', '.join(wrong)}): run `dign data fetch {name}` to fix it.")
+
+
+@command.command()
+@json_option
+def cache(as_json: bool) -> None:
+    """List what is kept in the cache, with its size and when it was last used.
+
+    Nothing there is removed by itself, but for older versions of a folder that has changed: see `dign data clear`.
+
+    \b
+    Example:
+      dign data cache
+    """
+    from dign.core.text import format_bytes
+    from dign.data import cache_root
+    from dign.data.cache_contents import list_cache
+
+    entries = list_cache(cache_root())
+    if as_json:
+        keys = ("name", "what", "data", "size", "days")
+        print_json([{key: getattr(entry, key) for key in keys} for entry in entries])
+        return
+    for entry in entries:
+        age = "today" if entry.days < 1 else f"{entry.days:.0f} days ago"
+        origin = f" of {entry.data}" if entry.data else ""
+        click.echo(f"{format_bytes(entry.size):>9}  {entry.name}: {entry.what}{origin}, used {age}")
+    click.echo(f"{format_bytes(sum(entry.size for entry in entries)):>9}  in {cache_root()}")
+
+
+@command.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--unused-for", type=click.FloatRange(min=0), metavar="DAYS", help="what was not used for so many days")
+@click.option("--all", "everything", is_flag=True, help="all of it")
+@click.option("--dry-run", is_flag=True, help="only show what would be removed")
+@quiet_option
+def clear(names: tuple[str, ...], unused_for: float | None, everything: bool, dry_run: bool, quiet: bool) -> None:
+    """Remove from the cache what NAME names there (`dign data cache`), or everything of the data set NAME.
+
+    Your own pictures are elsewhere and stay as they are: what is removed is made again when it is needed, data sets of
+    the network are fetched again. Do not remove what a training run is reading.
+
+    \b
+    Examples:
+      dign data clear folder:photos
+      dign data clear --unused-for 30 --dry-run
+    """
+    from dign.core.errors import UserError
+    from dign.core.text import format_bytes
+    from dign.data import cache_root
+    from dign.data.cache_contents import list_cache, select_entries
+
+    if not names and unused_for is None and not everything:
+        raise UserError("What is to be removed? Give names of `dign data cache`, --unused-for DAYS, or --all.")
+    chosen = select_entries(list_cache(cache_root()), names, unused_for)
+    for entry in chosen:
+        if not dry_run:
+            entry.remove()
+        if not quiet:
+            click.echo(f"{'would remove' if dry_run else 'removed'} {entry.name} ({format_bytes(entry.size)})")
+    if not quiet:
+        freed = format_bytes(sum(entry.size for entry in chosen))
+        click.echo(f"{freed} {'would be free' if dry_run else 'free again'}.")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import click
 
 from dign.cli import attack, outliers, sequences
 from dign.cli.opening import OF_MODEL, open_model, show_progress
-from dign.cli.options import jpeg_option, set_option
+from dign.cli.options import jpeg_option, set_option, skip_bad_option
 from dign.corruptions.settings import PROFILES
 from dign.runs.config import RunConfig
 
@@ -78,7 +78,7 @@ def _choice(setting: str) -> click.Choice:
 @click.option("--crop-fraction", type=click.FloatRange(0.1, 1), help="share of the shorter side that --fit crop keeps")
 @click.option("--interpolation", type=_choice("interpolation"), help="how pictures are resized for --model")
 @click.option("--data", metavar="NAME", help="data set to evaluate on  [default: the run's own]")
-@click.option("--skip-unreadable", is_flag=True, help="leave out images of a folder that cannot be read")
+@skip_bad_option
 @click.option("--size", type=click.IntRange(min=1), help="resize the images of --data to SIZE x SIZE, for --model")
 @click.option("--label", help="name of --model in tables  [default: the file's name]")
 @click.option("--out", type=click.Path(), metavar="FILE", help="results file of --model  [default: results.json]")

@@ -28,10 +28,10 @@ def config_options(complete: Mapping[str, Mapping[str, str]]) -> list[click.Opti
         if spec.name in ("data", "settings"):
             continue
         kind, choices = hints[spec.name], spec.metadata["choices"]
-        flag = "--" + spec.name.replace("_", "-")
+        flags = [name.replace("_", "-") for name in (*spec.metadata["short"], spec.name)]
         default = "" if spec.default in (MISSING, "") else f"  [default: {_format_default(spec.default)}]"
         option = click.Option(
-            [f"{flag}/--no-{flag[2:]}" if kind is bool else flag],
+            [spec.name, *(f"--{flag}/--no-{flag}" if kind is bool else f"--{flag}" for flag in flags)],
             type=click.Choice(choices) if choices else None if kind is bool else _KINDS[kind],
             default=None,
             help=spec.metadata["help"] + default,
@@ -75,6 +75,13 @@ jpeg_option = click.option(
     show_default=True,
     metavar="QUALITY",
     help="JPEG after the corruption: a quality, none, or profile: as published, 85 at 64 and 224 pixels, none at 32",
+)
+skip_bad_option = click.option(
+    "--skip-bad",
+    "--skip-unreadable",
+    "skip_unreadable",
+    is_flag=True,
+    help="leave out pictures that cannot be read, and say how many",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="print the result as JSON on standard output")
 

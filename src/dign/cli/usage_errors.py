@@ -31,7 +31,7 @@ def name_options(text: str, command: click.Command | None) -> str:
 def _collect_flags(command: click.Command) -> dict[str, str]:
     """The options of a command, and of the commands in a group, by the names of their parameters."""
     flags = {
-        param.name: max(param.opts, key=len)
+        param.name: next((name for name in param.opts if name.startswith("--")), param.opts[0])
         for param in command.params
         if isinstance(param, click.Option) and param.name is not None
     }

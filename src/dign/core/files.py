@@ -132,7 +132,32 @@ def write_text(path: Path | str, text: str) -> None:
 
 def write_json(path: Path | str, value: Any) -> None:
     """Write JSON atomically; NaN is refused, because other JSON readers reject it."""
-    write_text(path, json.dumps(value, indent=1, allow_nan=False) + "\n")
+    write_text(path, format_json(value) + "\n")
+
+
+def format_json(value: Any, indent: int = 0) -> str:
+    """JSON to read and to compare by line: a list or table of plain values is one line, anything else one per entry.
+
+    >>> print(format_json({"name": "fog", "severities": {"1": [7, 1, 0], "3": []}}))
+    {
+     "name": "fog",
+     "severities": {
+      "1": [7, 1, 0],
+      "3": []
+     }
+    }
+    """
+    is_table = isinstance(value, dict)
+    parts = value.values() if is_table else value if isinstance(value, list | tuple) else ()
+    if not any(isinstance(part, dict | list | tuple) for part in parts):
+        return json.dumps(value, allow_nan=False)
+    lines = [format_json(part, indent + 1) for part in parts]
+    if is_table:  # a key that is a number becomes a string, as everywhere in JSON
+        keys = (key if isinstance(key, str) else json.dumps(key, allow_nan=False) for key in value)
+        lines = [f"{json.dumps(key)}: {line}" for key, line in zip(keys, lines, strict=True)]
+    space = "\n" + " " * indent
+    body = ",".join(f"{space} {line}" for line in lines)
+    return f"{{{body}{space}}}" if is_table else f"[{body}{space}]"
 
 
 def is_encodable(name: str) -> bool:

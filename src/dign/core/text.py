@@ -20,6 +20,17 @@ def clean_text(value: object) -> str:
     return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
 
 
+def format_bytes(count: float) -> str:
+    """A number of bytes, as people say it.
+
+    >>> format_bytes(850), format_bytes(129_761_280), format_bytes(3.1e9)
+    ('1 kB', '130 MB', '3.1 GB')
+    """
+    if count >= 1e9:
+        return f"{count / 1e9:.1f} GB"
+    return f"{count / 1e6:.0f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
+
+
 def escape_mathtext(text: str) -> str:
     """Text for a figure: matplotlib would take a dollar for the start of a formula."""
     return text.replace("$", r"\$")

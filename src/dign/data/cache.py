@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,6 +132,12 @@ def open_store(path: Path) -> Store | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{file} is damaged: remove the folder {path} and fetch the data again.") from error
     return Store(path, info)
+
+
+def mark_used(file: Path) -> None:
+    """Give a file the present time, by which `dign data clear` knows what is used; a read-only cache stays as it is."""
+    with suppress(OSError):
+        os.utime(file)
 
 
 def open_built_store(path: Path) -> Store:

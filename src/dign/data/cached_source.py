@@ -11,7 +11,7 @@ import numpy as np
 from dign.core.errors import UserError
 from dign.core.locks import wait_for_lock
 from dign.core.progress import ProgressCallback
-from dign.data.cache import Store, create_store, explain_disk_errors, open_built_store, open_store
+from dign.data.cache import Store, create_store, explain_disk_errors, mark_used, open_built_store, open_store
 from dign.data.dataset import Check, OfficialSplits
 from dign.data.decoding import resize
 from dign.data.download import remove_leftovers
@@ -64,6 +64,7 @@ class CachedSource:
         if store is None:
             self._build_from_placed_files(root, target, report)
             store = open_built_store(target)
+        mark_used(store.path / "info.json")
         if size is None or store.info["arrays"]["train_images"]["shape"][-2:] == [size, size]:
             return store
         return resize_store(store, size, report)
@@ -118,6 +119,7 @@ def resize_store(store: Store, size: int, report: ProgressCallback) -> Store:
     target = store.path.with_name(f"{store.path.name}-{size}px-{store.identity}")
     made = open_store(target)
     if made is not None:
+        mark_used(made.path / "info.json")
         return made
     with explain_disk_errors(target.parent), wait_for_lock(target.with_name(f"{store.path.name}-{size}px"), report):
         if open_store(target) is None:

@@ -17,7 +17,7 @@ from dign.core.files import read_json, write_json
 from dign.core.locks import wait_for_lock
 from dign.core.progress import ProgressCallback
 from dign.data.bulk_decoding import UnreadableImages, find_unreadable, map_pictures, write_pictures
-from dign.data.cache import Store, create_store, explain_disk_errors, open_built_store, open_store
+from dign.data.cache import Store, create_store, explain_disk_errors, mark_used, open_built_store, open_store
 from dign.data.cached_source import remove_other_stores
 from dign.data.dataset import OfficialSplits, Split
 from dign.data.decoded_images import DecodedImages
@@ -74,6 +74,7 @@ class PictureSource:
                     self._build(place, layout, size, target, report)
                     remove_other_stores(target, f"{prefix}-")
             store = open_built_store(target)
+        mark_used(store.path / "info.json")
         skipped = _read_skipped(store)
         if skipped and not self.skip_unreadable:
             raise _make_unreadable(place, skipped)

@@ -15,15 +15,17 @@ from statistics import median
 import numpy as np
 
 from dign.core.errors import UserError
-from dign.core.files import map_array, replace_file
+from dign.core.files import map_array, replace_file, write_json
 from dign.core.locks import wait_for_lock
 from dign.core.progress import ProgressCallback
-from dign.data.cache import explain_disk_errors
+from dign.data.cache import explain_disk_errors, mark_used
 from dign.data.crops import RandomCrop
 from dign.data.decoding import map_in_parallel, open_upright, read_upright_size, replace_unprintable
 from dign.data.picture_source import MOST_OF_DISK
 from dign.data.pictures import Pictures
 
+COPIES = "shrunk-"
+"""How the names of shrunk pictures begin in the cache."""
 LARGE = 2.0
 """Times the side that crops are cut out of, from which on a picture is worth shrinking."""
 LOOKED_AT = 32
@@ -48,12 +50,13 @@ def shrink_pictures(
     """
     if cache == "off" or not _are_large(pictures, crop) or (cache == "auto" and _fill_disk(pictures, crop, root)):
         return pictures
-    target = root / f"shrunk-{_hash(pictures, crop)}.bin"
+    target = root / f"{COPIES}{_hash(pictures, crop)}.bin"
     index = target.with_suffix(".npy")
     with explain_disk_errors(root), wait_for_lock(target, report):
         ends = _read_index(target, index)
         if ends is None:
             ends = _write(pictures, crop, target, index, report)
+        mark_used(index)
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
     return Pictures.from_parts([target], np.zeros(len(ends), np.int64), starts, ends - starts)
 
@@ -109,6 +112,8 @@ def _write(pictures: Pictures, crop: RandomCrop, target: Path, index: Path, repo
             file.write(data)
             sizes[number] = len(data)
             report("Shrinking photographs", number + 1, len(pictures))
+    place = os.path.commonpath([pictures.path(0).parent, pictures.path(len(pictures) - 1).parent])
+    write_json(target.with_suffix(".json"), {"origin": replace_unprintable(place)})
     ends = np.cumsum(sizes)
     with replace_file(index) as partial, open(partial, "wb") as file:
         np.save(file, ends, allow_pickle=False)

@@ -180,7 +180,7 @@ class Summary:
         mca_n: The same over impulse, shot and speckle noise.
         families: The same by family.
         calibration: Calibration, pooled.
-        corruptions: What was measured, and what the means are over but for Gaussian noise.
+        corruptions: The severities at which each corruption was measured; Gaussian noise is not part of the means.
     """
 
     clean_accuracy: float
@@ -188,16 +188,16 @@ class Summary:
     mca_n: float | None
     families: dict[str, float]
     calibration: PooledCalibration
-    corruptions: tuple[str, ...] = ()
+    corruptions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
-        """Whether `mca` is mCA: the mean over all eighteen corruptions."""
+        """Whether `mca` is mCA: the mean over all eighteen corruptions and five severities."""
         return is_complete(self.corruptions)
 
     @property
     def noise_complete(self) -> bool:
-        """Whether `mca_n` is mCA-N: the mean over impulse, shot and speckle noise."""
+        """Whether `mca_n` is mCA-N: the mean over impulse, shot and speckle noise and five severities."""
         return is_complete(self.corruptions, MCA_N_CORRUPTIONS)
 
     @property
@@ -216,8 +216,8 @@ class Summary:
         return any(family != "noise" for family in self.families)
 
     @classmethod
-    def from_json(cls, value: Any, corruptions: Iterable[str] = ()) -> Summary:
-        """The means of a file that has these corruptions."""
+    def from_json(cls, value: Any, corruptions: Mapping[str, Iterable[int]]) -> Summary:
+        """The means of a file that has these corruptions at these severities."""
         given = as_object(value, "summary")
         means = {}
         for key in ("clean_accuracy", "mca", "mca_n"):
@@ -233,7 +233,7 @@ class Summary:
             **means,  # type: ignore[arg-type]
             families={clean_text(family): mean for family, mean in families.items() if mean is not None},
             calibration=PooledCalibration.from_json(given.get("calibration"), "summary.calibration"),
-            corruptions=tuple(corruptions),
+            corruptions={name: tuple(severities) for name, severities in corruptions.items()},
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -295,7 +295,7 @@ def score_sets(corruptions: Mapping[str, CorruptionResult]) -> dict[str, Calibra
         for name, corruption in corruptions.items()
         for severity, condition in corruption.severities.items()
     }
-    measured = [name for name in FURTHER_SETS if is_complete(corruptions, SETS[name])]
+    measured = [name for name in FURTHER_SETS if set(SETS[name]) <= set(corruptions)]
     pools = {name: pool(counts, SETS[name]) for name in measured}
     return {name: total.compute() for name, total in pools.items() if total is not None}
 

@@ -95,7 +95,7 @@ class Results:
 
     @property
     def complete(self) -> bool:
-        """Whether all eighteen corruptions of mCA were measured, so that `mca` is mCA."""
+        """Whether all eighteen corruptions of mCA were measured at all severities, so that `mca` is mCA."""
         return self.summary.complete
 
     @property
@@ -230,7 +230,8 @@ class Results:
             )
             for name, entry in as_object(given.get("corruptions"), "corruptions").items()
         }
-        summary = Summary.from_json(given.get("summary"), corruptions)
+        severities = {name: corruption.severities for name, corruption in corruptions.items()}
+        summary = Summary.from_json(given.get("summary"), severities)
         if abs(summary.clean_accuracy - clean.accuracy) > 1e-3:
             fail("summary.clean_accuracy is not the accuracy of the clean images")
         scaled = given.get("temperature")

@@ -111,7 +111,7 @@ def summarize(counts: Counts) -> Summary:
             if (mean := mean_corruption_accuracy(accuracies, names)) is not None
         },
         calibration=pool_calibration(counts),
-        corruptions=tuple(accuracies),
+        corruptions={name: tuple(by_severity) for name, by_severity in accuracies.items()},
     )
 
 

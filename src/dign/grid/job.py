@@ -61,12 +61,12 @@ class Outcome:
         """For the way from a worker's process to the grid's."""
         if self.summary is None:
             return dict(vars(self))
-        return {**vars(self), "summary": self.summary.to_json(), "corruptions": list(self.summary.corruptions)}
+        return {**vars(self), "summary": self.summary.to_json(), "corruptions": dict(self.summary.corruptions)}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Outcome:
         fields = dict(value)
-        corruptions, summary = fields.pop("corruptions", ()), fields.pop("summary", None)
+        corruptions, summary = fields.pop("corruptions", {}), fields.pop("summary", None)
         return cls(**fields, summary=Summary.from_json(summary, corruptions) if summary else None)
 
 

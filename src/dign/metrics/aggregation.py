@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from dign.corruptions import FAMILIES, NAMES
+from dign.corruptions import FAMILIES, NAMES, SEVERITIES
 from dign.metrics.calibration import Calibration
 
 EXCLUDED = "gaussian_noise"
@@ -19,6 +19,8 @@ SEVERAL = 4
 
 Accuracies = Mapping[str, Mapping[int, float]]
 """Accuracy in percent by corruption and severity."""
+Measured = Mapping[str, Iterable[int]]
+"""The severities that were measured, by corruption."""
 
 
 def counts_in_mca(corruption: str) -> bool:
@@ -30,34 +32,48 @@ def counts_in_mca(corruption: str) -> bool:
     return corruption in MCA_CORRUPTIONS
 
 
-def is_complete(corruptions: Iterable[str], wanted: Iterable[str] = MCA_CORRUPTIONS) -> bool:
-    """Whether a mean over these corruptions is mCA (with `MCA_N_CORRUPTIONS`: mCA-N), since none of its own is missing.
+def is_complete(measured: Measured, wanted: Iterable[str] = MCA_CORRUPTIONS) -> bool:
+    """Whether a mean over what was measured is mCA (with `MCA_N_CORRUPTIONS`: mCA-N): no corruption and no severity of
+    it is missing.
 
-    >>> is_complete(["fog", "snow"]), is_complete(NAMES), is_complete(FAMILIES["noise"], MCA_N_CORRUPTIONS)
-    (False, True, True)
+    >>> every = dict.fromkeys(NAMES, SEVERITIES)
+    >>> is_complete(every), is_complete({"fog": SEVERITIES}), is_complete(dict.fromkeys(NAMES, [1, 3, 5]))
+    (True, False, False)
     """
-    return set(wanted) <= set(corruptions)
+    return all(set(SEVERITIES) <= set(measured.get(name, ())) for name in wanted)
 
 
-def name_mean(corruptions: Iterable[str], wanted: Sequence[str] = MCA_CORRUPTIONS) -> str:
-    """What to call the mean over those of `corruptions` that are `wanted`: mCA or mCA-N only where none is missing.
+def name_mean(measured: Measured, wanted: Sequence[str] = MCA_CORRUPTIONS) -> str:
+    """What to call the mean over those corruptions that are `wanted`: mCA or mCA-N only where nothing is missing.
 
-    >>> name_mean(NAMES), name_mean(NAMES, MCA_N_CORRUPTIONS)
+    >>> every = dict.fromkeys(NAMES, SEVERITIES)
+    >>> name_mean(every), name_mean(every, MCA_N_CORRUPTIONS)
     ('mCA', 'mCA-N')
-    >>> name_mean(["fog", "snow", "gaussian_noise"]), name_mean(["fog"])
-    ('mean over fog, snow (2 corruptions)', 'mean over fog (1 corruption)')
+    >>> name_mean({"fog": SEVERITIES, "snow": SEVERITIES}), name_mean({"fog": [3]})
+    ('mean over fog, snow (2 corruptions)', 'mean over fog (1 corruption) at severity 3')
     """
-    present = [name for name in corruptions if name in wanted]
+    present = {name: sorted(severities) for name, severities in measured.items() if name in wanted}
     if is_complete(present, wanted):
         return "mCA-N" if tuple(wanted) == MCA_N_CORRUPTIONS else "mCA"
     count = f"{len(present)} corruption{'' if len(present) == 1 else 's'}"
-    return f"mean over {', '.join(present)} ({count})" if len(present) <= SEVERAL else f"mean over {count}"
+    what = f"{', '.join(present)} ({count})" if len(present) <= SEVERAL else count
+    return f"mean over {what}{_name_severities(list(present.values()))}"
+
+
+def _name_severities(measured: Sequence[Sequence[int]]) -> str:
+    """How the name of a mean goes on where it is not over all severities."""
+    if all(set(SEVERITIES) <= set(each) for each in measured):
+        return ""
+    if any(each != measured[0] for each in measured):
+        return " at some severities"
+    return f" at severit{'y' if len(measured[0]) == 1 else 'ies'} {', '.join(map(str, measured[0]))}"
 
 
 def mean_corruption_accuracy(accuracies: Accuracies, corruptions: Iterable[str] | None = None) -> float | None:
     """mCA = 1/(M J) sum over M corruptions and J severities, without Gaussian noise and without those of other sets.
 
-    Over fewer than `MCA_CORRUPTIONS` it is a mean, but not mCA: `name_mean` gives what to call it.
+    Over fewer than `MCA_CORRUPTIONS`, or not at all severities, it is a mean, but not mCA: `name_mean` gives what to
+    call it.
 
     Args:
         accuracies: Accuracy in percent by corruption and severity.

@@ -21,10 +21,17 @@ from dign.runs.hub_config import HUB_PREFIX, hub_folder, is_hub_folder, read_hub
 
 
 def setting(
-    default: Any, group: str, help: str, *, choices: tuple[str, ...] | None = None, least: float | None = None
+    default: Any,
+    group: str,
+    help: str,
+    *,
+    choices: tuple[str, ...] | None = None,
+    least: float | None = None,
+    short: tuple[str, ...] = (),
 ) -> Any:
-    """A field of a configuration, with its help, its choices and its minimum."""
-    return field(default=default, metadata={"group": group, "help": help, "choices": choices, "least": least})
+    """A field of a configuration, with its help, its choices, its minimum and shorter names of its option."""
+    about = {"group": group, "help": help, "choices": choices, "least": least, "short": short}
+    return field(default=default, metadata=about)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +77,9 @@ class RunConfig:
     validation: float = setting(0.1, "Data", "fraction of the training images held out for validation", least=0)
     validation_seed: int = setting(0, "Data", "seed of that split: the same for runs to be compared", least=0)
 
-    skip_unreadable: bool = setting(False, "Data", "leave out images of a folder that cannot be read")
+    skip_unreadable: bool = setting(
+        False, "Data", "leave out pictures that cannot be read, and say how many", short=("skip_bad",)
+    )
 
     fit: str = setting(
         "crop",

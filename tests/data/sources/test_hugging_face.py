@@ -70,6 +70,23 @@ def test_parquet_files_of_the_hub_are_copied_once(tmp_path):
     before = copied.stat().st_mtime_ns
     assert reds(load(folder, tmp_path, cache="off").train) == list(range(10))
     assert copied.suffix == ".bin" and copied.stat().st_mtime_ns == before
+    copied.unlink()  # as `dign data clear` does
+    assert reds(load(folder, tmp_path, cache="off").train) == list(range(10))
+
+
+def test_a_table_is_indexed_once(tmp_path, monkeypatch):
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    (folder / "dataset_info.json").write_text("{}")
+    save_arrow(folder / "data-00000-of-00001.arrow", table(10))
+    first = load(folder, tmp_path, cache="off")
+
+    def fail(*args):
+        raise AssertionError("it was indexed again")
+
+    monkeypatch.setattr("dign.data.sources.hugging_face._index_arrow", fail)
+    again = load(folder, tmp_path, cache="off")
+    assert reds(again.train) == reds(first.train) and again.classes == first.classes
 
 
 def test_a_single_split_is_cut(tmp_path):

@@ -8,22 +8,27 @@ import os
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dign.core.errors import UserError
-from dign.core.files import replace_file
+from dign.core.files import replace_file, write_json
+from dign.core.locks import wait_for_lock
 from dign.core.progress import ProgressCallback
-from dign.data.cache import cache_root, explain_disk_errors
+from dign.data.cache import cache_root, explain_disk_errors, mark_used
 from dign.data.dataset import Check
 from dign.data.decoding import replace_unprintable
+from dign.data.file_index import FileIndex, index_once
 from dign.data.layout import LabeledPictures, Layout, cut_test
 from dign.data.names import HUGGING_FACE_PREFIX
 from dign.data.picture_source import PictureSource, make_prefix
 from dign.data.pictures import Pictures
 
+COPIES = "hf-pictures-"
+"""How the names of copied pictures begin in the cache."""
 SPLITS = {"train": "train", "test": "test", "validation": "validation", "valid": "validation", "val": "validation"}
 
 
@@ -56,8 +61,8 @@ class HuggingFace(PictureSource):
         for file in (file for files in found.values() for file in files):
             state = file.stat()
             sha.update(b"%s\0%d\0%d\0" % (os.fsencode(file), state.st_size, state.st_mtime_ns))
-        tables = {split: [_read_table(file, report) for file in files] for split, files in found.items()}
-        names = [table.classes for each in tables.values() for table in each]
+        tables = {split: [_open_table(file, report) for file in files] for split, files in found.items()}
+        names = [table.index.classes for each in tables.values() for table in each]
         if any(classes != names[0] for classes in names):
             raise UserError(f"The files in {place} name different classes: keep those of one data set.")
         splits = {split: _join(each, frozenset(without)) for split, each in tables.items()}
@@ -76,13 +81,10 @@ class HuggingFace(PictureSource):
 
 @dataclass(frozen=True)
 class _Table:
-    """The pictures of one file: where they are, and their classes."""
+    """The file that the pictures of a table are in, and where."""
 
-    classes: tuple[str, ...]
     file: Path
-    start: np.ndarray
-    size: np.ndarray
-    labels: np.ndarray
+    index: FileIndex
 
 
 def _import_pyarrow() -> Any:
@@ -116,10 +118,20 @@ def _find_files(place: Path) -> dict[str, list[Path]]:
     return found
 
 
-def _read_table(file: Path, report: ProgressCallback) -> _Table:
+def _open_table(file: Path, report: ProgressCallback) -> _Table:
     pyarrow = _import_pyarrow()
     try:
-        return _index_arrow(file, report) if file.suffix == ".arrow" else _copy_parquet(file, report)
+        if file.suffix == ".arrow":
+            return _Table(file, index_once(file, partial(_index_arrow, file, report)))
+        state = file.stat()
+        key = hashlib.sha256(b"%s\0%d\0%d" % (os.fsencode(file), state.st_size, state.st_mtime_ns)).hexdigest()[:16]
+        copy = cache_root() / f"{COPIES}{key}.bin"
+        make = partial(_copy_parquet, file, copy, report)
+        index = index_once(file, make)
+        if not copy.is_file() or copy.stat().st_size != index.size.sum():  # removed since, or damaged
+            make()
+        mark_used(copy.with_suffix(".json"))  # not the copy itself: it is known by its time
+        return _Table(copy, index)
     except (pyarrow.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{replace_unprintable(file)} cannot be read ({error}): fetch it again.") from error
 
@@ -149,7 +161,7 @@ def _check_labels(labels: np.ndarray, classes: tuple[str, ...], file: Path) -> n
     return labels.astype(np.int64)
 
 
-def _index_arrow(file: Path, report: ProgressCallback) -> _Table:
+def _index_arrow(file: Path, report: ProgressCallback) -> FileIndex:
     """Where the pictures of an Arrow file are in it: it is mapped into memory, and nothing of them is read."""
     pyarrow = _import_pyarrow()
     starts, sizes, labels = [], [], []
@@ -165,7 +177,7 @@ def _index_arrow(file: Path, report: ProgressCallback) -> _Table:
                 labels.append(batch.column(label).to_numpy(zero_copy_only=False))
                 report("Indexing images", sum(map(len, labels)), None)
     joined = [np.concatenate(each) if each else np.empty(0, np.int64) for each in (starts, sizes, labels)]
-    return _Table(classes, file, joined[0], joined[1], _check_labels(joined[2], classes, file))
+    return FileIndex(classes, _check_labels(joined[2], classes, file), joined[0], joined[1])
 
 
 def _locate(column: Any, base: int, file: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -182,30 +194,22 @@ def _locate(column: Any, base: int, file: Path) -> tuple[np.ndarray, np.ndarray]
     return start, np.diff(edges)
 
 
-def _copy_parquet(file: Path, report: ProgressCallback) -> _Table:
+def _copy_parquet(file: Path, target: Path, report: ProgressCallback) -> FileIndex:
     """Copy the encoded pictures of a Parquet file, which has them compressed, one after the other into the cache."""
     import pyarrow.parquet
 
-    state = file.stat()
-    key = hashlib.sha256(b"%s\0%d\0%d" % (os.fsencode(file), state.st_size, state.st_mtime_ns)).hexdigest()[:16]
-    target = cache_root() / f"hf-pictures-{key}.bin"
     with pyarrow.parquet.ParquetFile(file) as table:
         image, label, classes = _find_columns(table.schema_arrow, file)
         labels: list[int] = []
         sizes: list[int] = []
         with explain_disk_errors(target.parent):
-            pieces = _read_pieces(table, image, label, labels, sizes, file, report)
-            if target.is_file():
-                for _ in pieces:
-                    pass
-            else:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with replace_file(target) as partial, open(partial, "wb") as out:
-                    for piece in pieces:
-                        out.write(piece)
+            with wait_for_lock(target, report), replace_file(target) as written, open(written, "wb") as out:
+                for piece in _read_pieces(table, image, label, labels, sizes, file, report):
+                    out.write(piece)
+            write_json(target.with_suffix(".json"), {"origin": replace_unprintable(file)})
     size = np.array(sizes, np.int64)
     numbers = np.array(labels, np.int64)
-    return _Table(classes, target, np.cumsum(size) - size, size, _check_labels(numbers, classes, file))
+    return FileIndex(classes, _check_labels(numbers, classes, file), np.cumsum(size) - size, size)
 
 
 def _read_pieces(
@@ -225,9 +229,9 @@ def _read_pieces(
 
 
 def _join(tables: list[_Table], without: frozenset[str]) -> LabeledPictures:
-    file = np.repeat(np.arange(len(tables)), [len(table.labels) for table in tables])
+    file = np.repeat(np.arange(len(tables)), [len(table.index) for table in tables])
     start, size, labels = (
-        np.concatenate([getattr(each, name) for each in tables]) for name in ("start", "size", "labels")
+        np.concatenate([getattr(each.index, name) for each in tables]) for name in ("start", "size", "labels")
     )
     found = LabeledPictures(Pictures.from_parts([table.file for table in tables], file, start, size), labels)
     if not without:

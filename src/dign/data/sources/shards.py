@@ -11,6 +11,7 @@ import tarfile
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from dign.core.errors import UserError, join_names
 from dign.core.progress import ProgressCallback
 from dign.data.dataset import Check
 from dign.data.decoding import replace_unprintable
+from dign.data.file_index import FileIndex, index_once
 from dign.data.layout import LabeledPictures, Layout, cut_test
 from dign.data.names import SHARDS_PREFIX
 from dign.data.picture_source import PictureSource, make_prefix
@@ -64,12 +66,13 @@ class Shards(PictureSource):
             state = os.stat(shard)
             sha.update(b"%s\0%d\0%d\0" % (os.fsencode(shard), state.st_size, state.st_mtime_ns))
             samples = found.setdefault(split, _Samples())
-            for label, start, size in _index(shard, state.st_size):
-                if f"{shard} (at byte {start})" not in without:
-                    samples.add(shard, label, start, size)
-                    count += 1
-                    if count % 5_000 == 0:
-                        report("Indexing images", count, None)
+            index = index_once(Path(shard), partial(_index, shard, state.st_size, report, count))
+            count += len(index)
+            report("Indexing images", count, None)
+            places = zip(index.labels.tolist(), index.start.tolist(), index.size.tolist(), strict=True)
+            for label, start, size in places:
+                if not without or f"{shard} (at byte {start})" not in without:
+                    samples.add(shard, index.classes[label], start, size)
         numbers = _number_classes(found)
         splits = {name: samples.make(numbers) for name, samples in found.items()}
         classes = _name_classes(numbers, Path(shards[0]).parent / CLASS_NAMES)
@@ -163,7 +166,20 @@ def _assign_splits(shards: list[str]) -> dict[str, str]:
     return dict.fromkeys(shards, "train")
 
 
-def _index(shard: str, size: int) -> Iterator[tuple[str, int, int]]:
+def _index(shard: str, size: int, report: ProgressCallback, before: int) -> FileIndex:
+    """The pictures of a shard; `before` were found in others."""
+    names: list[str] = []
+    places: list[tuple[int, int]] = []
+    for name, *place in _read_members(shard, size):
+        names.append(name)
+        places.append((place[0], place[1]))
+        if len(names) % 5_000 == 0:
+            report("Indexing images", before + len(names), None)
+    start, sizes = zip(*places, strict=True) if places else ((), ())
+    return FileIndex.of(names, start, sizes)
+
+
+def _read_members(shard: str, size: int) -> Iterator[tuple[str, int, int]]:
     """Yield label, first byte and bytes of every picture of a shard; of its contents only labels are read."""
     key, picture, label = "", (0, 0), ""
     try:

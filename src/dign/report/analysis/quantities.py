@@ -84,7 +84,7 @@ CLEAN_ACCURACY = Quantity(
 MCA_N = Quantity(
     "mca_n",
     "mCA-N",
-    "Mean accuracy over impulse, shot and speckle noise and their severities, in percent.",
+    "Mean accuracy over impulse, shot and speckle noise and their five severities, in percent.",
     True,
     lambda run: run.results.mca_n if run.results.summary.noise_complete else None,
     images=ImageScore("accuracy", _conditions("noise")),
@@ -92,7 +92,7 @@ MCA_N = Quantity(
 NOISE_MEAN = Quantity(
     "noise_mean",
     "Noise acc.",
-    "Mean accuracy over the part of mCA-N's three noises that was measured, and their severities, in percent.",
+    "Mean accuracy over the part of mCA-N's three noises and five severities that was measured, in percent.",
     True,
     lambda run: None if run.results.summary.noise_complete else run.results.mca_n,
     images=ImageScore("accuracy", _conditions("noise")),
@@ -100,7 +100,7 @@ NOISE_MEAN = Quantity(
 MCA = Quantity(
     "mca",
     "mCA",
-    "Mean accuracy over all eighteen corruptions but Gaussian noise, and their severities, in percent.",
+    "Mean accuracy over all eighteen corruptions but Gaussian noise, and their five severities, in percent.",
     True,
     lambda run: run.results.mca if run.results.complete else None,
     images=ImageScore("accuracy", _conditions("all")),
@@ -108,7 +108,7 @@ MCA = Quantity(
 CORRUPTION_MEAN = Quantity(
     "corruption_mean",
     "Corrupt acc.",
-    "Mean accuracy over the part of mCA's eighteen corruptions that was measured, and their severities, in percent.",
+    "Mean accuracy over the part of mCA's eighteen corruptions and five severities that was measured, in percent.",
     True,
     lambda run: run.results.mca if run.results.goes_beyond_noise and not run.results.complete else None,
     images=ImageScore("accuracy", _conditions("all")),
