@@ -4,7 +4,7 @@ import pytest
 
 from dign.cli import main
 from dign.cli.evaluate import summary_line
-from dign.corruptions import SETS
+from dign.corruptions import SETS, SEVERITIES
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
 from dign.evaluation.result_parts import TemperatureResult
 from dign.evaluation.summarize import CLEAN, make_results, pool_calibration
@@ -47,23 +47,25 @@ def test_the_command_says_what_goes_with_what(tmp_path, monkeypatch, capsys):
 def test_the_line_says_what_was_measured_and_no_more():
     assert summary_line("a", results_of()) == "a: accuracy 90.0 % clean; calibration error 40.0 % clean (ECE)"
     assert summary_line("a", results_of(("shot_noise", 1, 6))) == (
-        "a: accuracy 90.0 % clean, 60.0 % mean over shot_noise (1 corruption); "
+        "a: accuracy 90.0 % clean, 60.0 % mean over shot_noise (1 corruption) at severity 1; "
         "calibration error 10.0 % under noise (ECE)"
     )
-    noises = [(f"{name}_noise", 1, 6) for name in ("shot", "impulse", "speckle")]
+    noises = [(f"{name}_noise", severity, 6) for name in ("shot", "impulse", "speckle") for severity in SEVERITIES]
     assert summary_line("a", results_of(*noises)) == (
         "a: accuracy 90.0 % clean, 60.0 % under noise (mCA-N); calibration error 10.0 % under noise (ECE-N)"
     )
     assert summary_line("a", results_of(("fog", 1, 7), temperature=1.5)) == (
-        "a: accuracy 90.0 % clean, 70.0 % mean over fog (1 corruption); calibration error 40.0 % clean (ECE), "
-        "40.0 % at temperature 1.50 (fitted on 5 images)"
+        "a: accuracy 90.0 % clean, 70.0 % mean over fog (1 corruption) at severity 1; calibration error 40.0 % clean "
+        "(ECE), 40.0 % at temperature 1.50 (fitted on 5 images)"
     )
     two = results_of(("fog", 1, 7), ("snow", 1, 3))
-    assert "50.0 % mean over fog, snow (2 corruptions);" in summary_line("a", two)
-    everything = results_of(*((name, 1, 7) for name in MCA_CORRUPTIONS))
+    assert "50.0 % mean over fog, snow (2 corruptions) at severity 1;" in summary_line("a", two)
+    everything = results_of(*((name, severity, 7) for name in MCA_CORRUPTIONS for severity in SEVERITIES))
     assert "70.0 % under all corruptions (mCA);" in summary_line("a", everything)
-    almost = results_of(*((name, 1, 7) for name in MCA_CORRUPTIONS[1:]))
+    almost = results_of(*((name, severity, 7) for name in MCA_CORRUPTIONS[1:] for severity in SEVERITIES))
     assert "70.0 % mean over 17 corruptions;" in summary_line("a", almost)
+    mild = results_of(*((name, 1, 7) for name in MCA_CORRUPTIONS))
+    assert "70.0 % mean over 18 corruptions at severity 1;" in summary_line("a", mild)
 
 
 def test_gaussian_noise_is_told_where_no_mean_counts_it():
@@ -75,6 +77,6 @@ def test_gaussian_noise_is_told_where_no_mean_counts_it():
 def test_other_sets_have_means_of_their_own():
     measured = [("shot_noise", 1, 6), *((name, 1, 4) for name in SETS["c-bar"]), ("plasma_noise", 1, 2)]
     assert summary_line("a", results_of(*measured)) == (
-        "a: accuracy 90.0 % clean, 60.0 % mean over shot_noise (1 corruption), 40.0 % under C-bar, "
+        "a: accuracy 90.0 % clean, 60.0 % mean over shot_noise (1 corruption) at severity 1, 40.0 % under C-bar, "
         "20.0 % under plasma_noise; calibration error 10.0 % under noise (ECE)"
     )

@@ -116,6 +116,20 @@ def test_photographs_are_fine_tuned_as_was_measured():
     assert not RunConfig.from_mapping({**values, "init": "x.pth", "freeze_norms": False}).freeze_norms
 
 
+def test_small_batches_take_small_steps():
+    """What was measured: at 0.05 photographs of 160 pixels in batches of 32 diverge."""
+
+    def rate(**values):
+        return RunConfig.from_mapping({"data": "folder:x", "size": 160, "preset": "laptop", **values}).lr
+
+    assert rate() == rate(batch_size=512) == 0.05
+    assert rate(batch_size=32) == pytest.approx(0.05 / 8) and rate(batch_size=32, lr=0.02) == 0.02
+    assert rate(batch_size=32, init="x.pth") == pytest.approx(0.005 / 8)
+    assert rate(batch_size=8, preset="photos") == pytest.approx(PRESETS["photos"]["lr"] / 4)
+    assert rate(batch_size=50, preset="fast") == PRESETS["fast"]["lr"], "steps of a fixed length"
+    assert rate(batch_size=32, preset="paper") == 0.1, "the published recipe"
+
+
 def test_norms_can_be_frozen_only_where_there_are_weights():
     with pytest.raises(UserError, match="freeze_norms needs weights to keep: set init as well"):
         RunConfig(data="cifar10", freeze_norms=True)
