@@ -377,7 +377,7 @@ def _scale_rate(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> float:
     optimizer = given.get("optimizer", defaults.get("optimizer", RunConfig.optimizer))
     if type(chosen) is not int or not 0 < chosen < usual or optimizer != "sgd":
         return rate
-    return round(rate * chosen / usual, 12)
+    return round(rate * chosen / float(usual), 12)
 
 
 def split_methods(names: str) -> list[str]:
