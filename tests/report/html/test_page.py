@@ -7,12 +7,19 @@ import shutil
 from html.parser import HTMLParser
 
 import pytest
+import torch
 from fake_runs import add_confusion, write_fake_run
+from torch import nn
 
+import dign
+from dign.data.dataset import Split
+from dign.methods import Standard
 from dign.report.analysis.story import headline
 from dign.report.html.examples_section import PNG
 from dign.report.html.page import build_page
 from dign.report.make import study_of
+from dign.runs.calibrate import fit_calibrator
+from dign.runs.classifier import Classifier
 
 pytestmark = pytest.mark.slow
 
@@ -256,6 +263,35 @@ def test_a_phone_never_scrolls_the_page_sideways(open_page, address):
     page.locator("#summary svg .hit").nth(2).tap()
     box = page.locator("#tip").bounding_box()
     assert box["x"] >= 0 and box["x"] + box["width"] <= 360
+
+
+def test_what_a_calibrated_model_knows_is_drawn_at_every_width(open_page, tmp_path):
+    """Risk and coverage, promises, reliability before and after: from a model with a calibrator and its images."""
+    torch.manual_seed(0)
+    images = torch.randint(256, (200, 3, 8, 8), dtype=torch.uint8)
+    network = nn.Sequential(nn.Flatten(), nn.Linear(192, 3))
+    labels = network(images.float() / 255).argmax(1)
+    labels[::7] = (labels[::7] + 1) % 3
+    classifier = Classifier(network, Standard(), ["a", "b", "c"], (8, 8))
+    classifier.calibrator = fit_calibrator(network, Standard(), Split(images[:100], labels[:100]))
+    conditions = dign.Conditions(corruptions=["shot_noise", "impulse_noise", "speckle_noise"], severities=[1, 5])
+    dign.evaluate(classifier, (images[100:], labels[100:]), conditions).save(tmp_path / "run")
+    address = write_page([tmp_path / "run"], tmp_path)
+    for width in (1280, 390):
+        page = open_page(address + "#unsure", viewport={"width": width, "height": 800}, color_scheme="dark")
+        assert page.locator("#unsure figure:visible").count() >= 4, "two curves and promises"
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        hover(page, page.locator("#unsure svg .hit").first)
+        page.locator("#tip").wait_for(state="visible")
+        assert "answered" in page.locator("#tip").inner_text()
+        page.mouse.move(2, 2)
+        page.get_by_role("tab", name="Calibration").click()
+        titles = page.locator("#calibration figcaption.above:visible").all_inner_texts()
+        assert [title.partition("ECE")[0].strip() for title in titles][:2] == [
+            "Clean images, before",
+            "Clean images, after",
+        ]
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_printing_shows_every_part(open_page, address):

@@ -38,7 +38,7 @@ def test_curves_and_promises_are_drawn_from_the_images(tmp_path):
     page = build_page(study)
     for text in ("Risk and coverage", "Promises under corruptions", "Knowing when it is unsure", "whisker"):
         assert text in page
-    assert "Clean images, before" in page and "Noise, calibrated" in page
+    assert "Clean images, before" in page and "Noise, after" in page
 
 
 def test_older_results_have_no_such_section(demo_runs):

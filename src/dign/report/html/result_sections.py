@@ -239,7 +239,7 @@ def _diagrams(group: Group, title: str, key: str, pooled: Calibration) -> list[D
     if len(parts) < len(fitted):  # files of older versions have the scores alone
         return [Diagram(title, f"{ece}, {raw} without its temperature", chart)]
     before = reliability_diagram(f"{name}, before calibration", merge_calibrations(parts), group.slot)
-    return [Diagram(f"{title}, before", raw, before), Diagram(f"{title}, calibrated", ece, chart)]
+    return [Diagram(f"{title}, before", raw, before), Diagram(f"{title}, after", ece, chart)]
 
 
 def accuracy_calibration(study: Study) -> list[ModelPart]:
