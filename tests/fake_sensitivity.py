@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from dign.corruptions import SEVERITIES
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
-from dign.evaluation.result_parts import PooledCalibration, Summary
+from dign.evaluation.result_parts import Summary
+from dign.evaluation.result_pools import PooledCalibration
 from dign.evaluation.summarize import CLEAN, make_results
 from dign.grid.plan import make_plan
 from dign.grid.sensitivity import make_sensitivity

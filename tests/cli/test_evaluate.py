@@ -6,7 +6,7 @@ from dign.cli import main
 from dign.cli.evaluate import summary_line
 from dign.corruptions import SETS, SEVERITIES
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
-from dign.evaluation.result_parts import TemperatureResult
+from dign.evaluation.result_pools import TemperatureResult
 from dign.evaluation.summarize import CLEAN, make_results, pool_calibration
 from dign.metrics import Calibration
 from dign.metrics.aggregation import MCA_CORRUPTIONS

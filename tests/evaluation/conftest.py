@@ -7,7 +7,7 @@ from torch import nn
 from dign.data.dataset import Split
 from dign.evaluation.conditions import Conditions, choose_corruptions
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
-from dign.evaluation.result_parts import TemperatureResult
+from dign.evaluation.result_pools import TemperatureResult
 from dign.evaluation.summarize import CLEAN, make_results, pool_calibration
 from dign.metrics import Calibration, Confusion
 from dign.runs.config import RunConfig

@@ -7,7 +7,7 @@ import pytest
 from dign.evaluation.confusion_result import ConfusionResult
 from dign.evaluation.merge import find_differences, merge_results, save_evaluation
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
-from dign.evaluation.result_parts import TemperatureResult
+from dign.evaluation.result_pools import TemperatureResult
 from dign.evaluation.results import Results
 from dign.evaluation.summarize import CLEAN, make_results, pool_calibration
 from dign.metrics import Calibration

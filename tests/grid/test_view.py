@@ -5,7 +5,8 @@ import io
 import pytest
 
 from dign.corruptions import SEVERITIES
-from dign.evaluation.result_parts import PooledCalibration, Summary
+from dign.evaluation.result_parts import Summary
+from dign.evaluation.result_pools import PooledCalibration
 from dign.grid.job import DONE, FAILED, Outcome
 from dign.grid.plan import make_plan
 from dign.grid.state import Stage, State

@@ -63,7 +63,7 @@ def results() -> dict[str, Any]:
     import torch
 
     from dign.evaluation.result_info import EvaluationInfo, RunInfo
-    from dign.evaluation.result_parts import TemperatureResult
+    from dign.evaluation.result_pools import TemperatureResult
     from dign.evaluation.summarize import CLEAN, make_results, pool_calibration
     from dign.metrics import Calibration
 

@@ -16,7 +16,7 @@ from dign.evaluation.confusion_result import ConfusionResult, find_worst
 from dign.evaluation.examples import EXAMPLES_FILE
 from dign.evaluation.promises import PromiseScores
 from dign.evaluation.result_info import EvaluationInfo
-from dign.evaluation.result_parts import CalibratorResult, TemperatureResult
+from dign.evaluation.result_pools import CalibratorResult, TemperatureResult
 from dign.evaluation.results import RESULTS_FILE, Results, list_conditions
 from dign.evaluation.summarize import CLEAN, Counts, Uncertainties, make_results
 

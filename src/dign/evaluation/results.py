@@ -17,18 +17,15 @@ from dign.evaluation.image_record import ImageRecord
 from dign.evaluation.json_values import BrokenResults, as_object, fail
 from dign.evaluation.promises import Promises
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
-from dign.evaluation.result_parts import (
+from dign.evaluation.result_parts import ConditionResult, CorruptionResult, Summary, score_sets
+from dign.evaluation.result_pools import (
     CalibratorResult,
-    ConditionResult,
-    CorruptionResult,
     PooledCalibration,
     PooledUncertainty,
-    Summary,
     TemperatureResult,
     pool_uncertainty,
-    score_sets,
-    scores_to_json,
 )
+from dign.evaluation.result_scores import scores_to_json
 from dign.evaluation.result_table import format_table
 from dign.metrics import CalibrationScores
 from dign.metrics.aggregation import counts_in_mca

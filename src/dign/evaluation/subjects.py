@@ -28,7 +28,7 @@ from dign.evaluation.measure import Counted, Predictor, Reading, as_given, measu
 from dign.evaluation.merge import save_evaluation
 from dign.evaluation.promises import Promises
 from dign.evaluation.result_info import RunInfo
-from dign.evaluation.result_parts import CalibratorResult, TemperatureResult, pool_uncertainty
+from dign.evaluation.result_pools import CalibratorResult, TemperatureResult, pool_uncertainty
 from dign.evaluation.results import Results
 from dign.evaluation.summarize import CLEAN, make_results, pool_calibration, pool_counts
 from dign.metrics import Temperature, TemperatureFit, apply_temperature

@@ -9,13 +9,8 @@ from dign.evaluation.confusion_result import MAX_CLASSES, ConfusionResult, find_
 from dign.evaluation.image_record import ImageRecord
 from dign.evaluation.promises import PromiseScores
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
-from dign.evaluation.result_parts import (
-    ConditionResult,
-    CorruptionResult,
-    PooledCalibration,
-    Summary,
-    TemperatureResult,
-)
+from dign.evaluation.result_parts import ConditionResult, CorruptionResult, Summary
+from dign.evaluation.result_pools import PooledCalibration, TemperatureResult
 from dign.evaluation.results import Results
 from dign.metrics import (
     Calibration,

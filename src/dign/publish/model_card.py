@@ -8,7 +8,7 @@ from typing import Any
 
 from dign.core.text import clean_text
 from dign.corruptions.sets import SETS, TITLES
-from dign.evaluation.result_parts import PooledCalibration
+from dign.evaluation.result_pools import PooledCalibration
 from dign.evaluation.results import RESULTS_FILE, Results
 from dign.metrics import CalibrationScores
 from dign.metrics.aggregation import EXCLUDED, MCA_N_CORRUPTIONS

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dign.corruptions.sets import FURTHER_SETS, SETS, TITLES
-from dign.evaluation.result_parts import PooledCalibration
+from dign.evaluation.result_pools import PooledCalibration
 from dign.metrics import Calibration
 from dign.metrics.aggregation import MCA_CORRUPTIONS, MCA_N_CORRUPTIONS
 from dign.report.load import Run
