@@ -54,10 +54,10 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
     from dign.methods.rse import RSE
     from dign.methods.standard import Standard
     from dign.methods.trades import TRADES
-    from dign.metrics.accuracy import Accuracy, accuracy
+    from dign.metrics.accuracies import Accuracy, accuracy
     from dign.metrics.aggregation import mean_corruption_accuracy, noise_corruption_accuracy
-    from dign.metrics.calibration import Calibration, calibration
-    from dign.metrics.confusion import Confusion, confusion
+    from dign.metrics.calibration_bins import Calibration, calibration
+    from dign.metrics.confusions import Confusion, confusion
     from dign.metrics.temperature import Temperature, apply_temperature, fit_temperature
     from dign.models.normalize import Normalized
     from dign.report import plot
@@ -70,16 +70,16 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
 
 _PUBLIC = {
     "AT": "dign.methods.at",
-    "Accuracy": "dign.metrics.accuracy",
+    "Accuracy": "dign.metrics.accuracies",
     "Attack": "dign.evaluation.attack",
     "AttackResult": "dign.evaluation.attack",
     "AugMax": "dign.methods.augmax",
     "AugMix": "dign.methods.augmix",
-    "Calibration": "dign.metrics.calibration",
+    "Calibration": "dign.metrics.calibration_bins",
     "Certificates": "dign.certification.smoothing",
     "Classifier": "dign.runs.classifier",
     "Conditions": "dign.evaluation.conditions",
-    "Confusion": "dign.metrics.confusion",
+    "Confusion": "dign.metrics.confusions",
     "Consistency": "dign.methods.consistency",
     "CutMix": "dign.methods.cutmix",
     "DeepAugment": "dign.methods.deepaugment",
@@ -97,11 +97,11 @@ _PUBLIC = {
     "TRADES": "dign.methods.trades",
     "Temperature": "dign.metrics.temperature",
     "UserError": "dign.core.errors",
-    "accuracy": "dign.metrics.accuracy",
+    "accuracy": "dign.metrics.accuracies",
     "apply_temperature": "dign.metrics.temperature",
-    "calibration": "dign.metrics.calibration",
+    "calibration": "dign.metrics.calibration_bins",
     "certify": "dign.certification.smoothing",
-    "confusion": "dign.metrics.confusion",
+    "confusion": "dign.metrics.confusions",
     "corrupt": "dign.corruptions.engine",
     "detect_outliers": "dign.evaluation.outliers",
     "evaluate": "dign.evaluation.evaluate",

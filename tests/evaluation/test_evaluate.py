@@ -18,7 +18,7 @@ from dign.evaluation.evaluate import evaluate
 from dign.evaluation.results import Results
 from dign.methods import RSE, Standard
 from dign.metrics import Calibration, apply_temperature
-from dign.metrics.calibration import calibration
+from dign.metrics.calibration_bins import calibration
 from dign.runs.classifier import load_model
 
 FOG = Conditions(corruptions=("fog",), severities=(2,))

@@ -14,7 +14,7 @@ from dign.evaluation.measure import as_given, measure, plan_work, split_batches
 from dign.evaluation.summarize import CLEAN
 from dign.methods import RSE
 from dign.metrics import apply_temperature
-from dign.metrics.confusion import confusion
+from dign.metrics.confusions import confusion
 from dign.parallel.team import Team
 
 READINGS = [partial(apply_temperature, temperature=0.3)]

@@ -1,5 +1,6 @@
 """Adaptive, debiased and smooth calibration errors against published packages, slow definitions and closed forms."""
 
+import inspect
 import math
 from itertools import pairwise
 
@@ -7,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from dign.metrics import adaptive_ece, calibration, debiased_rmse, smooth_ece
-from dign.metrics.calibration import calibration as plain
+import dign
+from dign.metrics import adaptive_ece, debiased_rmse, smooth_ece
+from dign.metrics.calibration_bins import calibration as plain
 
 
 def batch(seed=0, n=600, classes=4, sharp=2.0):
@@ -100,5 +102,7 @@ def test_one_confidence_has_one_error_whatever_the_bandwidth():
     assert smooth_ece(*two_classes([0.75] * 4, [True, True, True, False])) == pytest.approx(0, abs=0.01)
 
 
-def test_the_module_of_ece_is_not_hidden_by_a_function():
-    assert calibration.Calibration
+def test_no_function_is_hidden_by_the_module_that_defines_it():
+    for name in dign.metrics.__all__:
+        assert not inspect.ismodule(getattr(dign.metrics, name)), name
+    assert dign.metrics.calibration is dign.calibration and dign.metrics.accuracy is dign.accuracy

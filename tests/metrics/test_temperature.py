@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from dign.core.errors import UserError
 from dign.metrics import Temperature, apply_temperature, fit_temperature
-from dign.metrics.calibration import calibration
+from dign.metrics.calibration_bins import calibration
 from dign.metrics.temperature import HIGHEST, LOWEST
 
 

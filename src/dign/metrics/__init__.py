@@ -6,9 +6,9 @@ accuracy_at_coverage, auroc, aupr, fpr95, balanced_accuracy` are here; `accuracy
 are named like their modules, in those modules and as `dign.accuracy`, `dign.calibration`, `dign.confusion`.
 """
 
-from dign.metrics.accuracy import Accuracy, BalancedAccuracy, balanced_accuracy
+from dign.metrics.accuracies import Accuracy, BalancedAccuracy, accuracy, balanced_accuracy
 from dign.metrics.aggregation import counts_in_mca, mean_corruption_accuracy, noise_corruption_accuracy
-from dign.metrics.calibration import Calibration, CalibrationScores
+from dign.metrics.calibration_bins import Calibration, CalibrationScores, calibration
 from dign.metrics.calibration_errors import (
     AdaptiveECE,
     DebiasedRMSE,
@@ -17,7 +17,7 @@ from dign.metrics.calibration_errors import (
     debiased_rmse,
     smooth_ece,
 )
-from dign.metrics.confusion import Confusion
+from dign.metrics.confusions import Confusion, confusion
 from dign.metrics.detection import (
     AUPR,
     AUROC,
@@ -66,6 +66,7 @@ __all__ = [
     "TemperatureFit",
     "Uncertainty",
     "UncertaintyScores",
+    "accuracy",
     "accuracy_at_coverage",
     "adaptive_ece",
     "apply_temperature",
@@ -75,7 +76,9 @@ __all__ = [
     "auroc",
     "balanced_accuracy",
     "brier",
+    "calibration",
     "classwise_ece",
+    "confusion",
     "counts_in_mca",
     "debiased_rmse",
     "detect",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from dign.corruptions import FAMILIES, NAMES, SEVERITIES
-from dign.metrics.calibration import Calibration
+from dign.metrics.calibration_bins import Calibration
 
 EXCLUDED = "gaussian_noise"
 """Left out of every mean and pool: methods that train with Gaussian noise have seen it (section IV of the paper)."""

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dign.evaluation.image_record import Answers, ImageRecord
-from dign.metrics.calibration import calibration
+from dign.metrics.calibration_bins import calibration
 from dign.report.analysis.image_tests import compare_images, mcnemar
 from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA_N, ImageScore, Quantity
 from dign.report.analysis.study import Group

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dign.core.errors import UserError
 from dign.metrics import Calibration
-from dign.metrics.calibration import calibration
+from dign.metrics.calibration_bins import calibration
 
 
 def slow_scores(confidences, corrects, bins=16):

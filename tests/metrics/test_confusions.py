@@ -7,8 +7,8 @@ import torch
 
 from dign.core.errors import UserError
 from dign.metrics import Confusion
-from dign.metrics.accuracy import accuracy
-from dign.metrics.confusion import confusion
+from dign.metrics.accuracies import accuracy
+from dign.metrics.confusions import confusion
 
 
 def batch(seed, count=20, classes=4):

@@ -5,7 +5,7 @@ import torch
 
 from dign.core.errors import UserError
 from dign.metrics import Accuracy, BalancedAccuracy, balanced_accuracy
-from dign.metrics.accuracy import accuracy
+from dign.metrics.accuracies import accuracy
 
 
 def test_agrees_with_torchmetrics():
