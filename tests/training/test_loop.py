@@ -31,7 +31,8 @@ from dign.runs.config import RunConfig
 from dign.runs.epochs import choose_epochs
 from dign.runs.folder import load_run
 from dign.runs.predict import read_images
-from dign.training.loop import Diverged, Interrupted, resume, train
+from dign.training.health import Diverged
+from dign.training.loop import Interrupted, resume, train
 
 SMALL = {"data": "digits", "size": 8, "epochs": 2, "batch_size": 128, "method": "dign", "validate_every": 1}
 

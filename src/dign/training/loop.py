@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from dign.augment.train_transforms import alternating_flips, shrink
-from dign.core.errors import UserError, is_out_of_memory
-from dign.core.files import read_json, write_json
+from dign.core.errors import UserError
+from dign.core.files import write_json
 from dign.core.pixels import to_float
 from dign.core.placement import copy_to_device
 from dign.core.progress import TerminalBar
@@ -34,20 +34,29 @@ from dign.methods.base import Method
 from dign.models import spread_indices, whiten
 from dign.models.winograd import use_winograd
 from dign.parallel.batch_norm import RunningStatistics, synchronize_batch_norm
-from dign.parallel.devices import check_compiler, describe_device, device_name, resolve_precision
+from dign.parallel.devices import check_compiler, resolve_precision
 from dign.parallel.fabric import make_fabric
 from dign.parallel.launching import local_rank, torchrun_job_id
 from dign.parallel.team import Team
 from dign.runs.calibrate import fit_calibrator
 from dign.runs.calibrator import CALIBRATION_FILE, write_calibrator
-from dign.runs.checkpoints import load_state, load_weights, save_state, save_weights
+from dign.runs.checkpoints import load_state, save_state, save_weights
 from dign.runs.config import RunConfig
 from dign.runs.epochs import fill_epochs
 from dign.runs.folder import Run, check_new_folder, load_run, lock_run, was_started_by
 from dign.training.averaging import WeightAverage
 from dign.training.batches import BatchSource, DecodedBatches, make_batch_source
+from dign.training.best_weights import BEST_FILES, BestWeights
 from dign.training.compiling import CompiledStep
 from dign.training.cost import work_curve
+from dign.training.health import (
+    check_finite,
+    explain_out_of_memory,
+    note_chance_level,
+    note_divergence,
+    note_move,
+    note_waiting,
+)
 from dign.training.interrupts import Interrupted, catch_signals
 from dign.training.logger import NullLogger, TrainingLogger
 from dign.training.optimizers import make_optimizer
@@ -62,14 +71,9 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 WRITTEN = (
-    "checkpoint.safetensors", "best.safetensors", "best.json", "model.safetensors", "run.json", "metrics.jsonl",
-    CALIBRATION_FILE,
+    "checkpoint.safetensors", *BEST_FILES, "model.safetensors", "run.json", "metrics.jsonl", CALIBRATION_FILE,
 )  # fmt: skip
 """The files of a run that training writes."""
-DIVERGING = 2.0
-"""Times the loss of guessing from which on a loss is not that of a model that learns."""
-MOST_WAITING = 0.05
-"""Share of the time that steps may wait for pictures before the user is told."""
 LOG_EVERY = 20
 """Steps between records. The loss is read only then, so that the GPU never waits for the host in between."""
 
@@ -79,10 +83,6 @@ WHITENING_IMAGES = 5_000
 
 Translate = Callable[[str], str]
 """Rewrites messages for the user: the command line shows options where the library names parameters."""
-
-
-class Diverged(UserError):
-    """The loss, or a weight, is no longer a finite number."""
 
 
 def train(
@@ -216,6 +216,8 @@ class _Training:
         self.last_loss: float | None = None
         self.noticed_divergence = False
         self.last_validation: dict[str, float] | None = None
+        criterion = "balanced_accuracy" if config.balance else "accuracy"
+        self.best = BestWeights(run.path, criterion) if config.keep == "best" else None
         self.seconds_before = 0.0
         self._place_on_device(start)
 
@@ -281,10 +283,10 @@ class _Training:
         self._train_mode()
         generators = preserve_global_generators(self.device)
         with logger, closing(self.source), catch_signals() as interrupted, generators:
-            for note in (*self.run.info.get("notes", ()), *self._describe_move()):
+            for note in (*self.run.info.get("notes", ()), *note_move(self.run, self.config, self.device)):
                 logger.log_message(note)
             for step in range(first, self.total):
-                with self._explain_out_of_memory():
+                with explain_out_of_memory(self.run, self.batch_size, self.device):
                     self._step(step)
                 done = step + 1
                 epoch = done // self.steps_per_epoch
@@ -300,7 +302,7 @@ class _Training:
                     saved = time.monotonic()
                 if stopping and done < self.total:
                     raise Interrupted(f"Stopped after step {done} of {self.total}.")
-            for note in (*self._warn_of_chance_level(), *self._warn_of_waiting()):
+            for note in self._closing_notes():
                 logger.log_message(note)
         with self.team.all_or_none():
             if self.team.is_rank_zero:
@@ -327,38 +329,11 @@ class _Training:
         for step in range(first, self.total):
             yield step // self.steps_per_epoch, self._local_order(step)
 
-    def _warn_of_waiting(self) -> list[str]:
-        """A note if the steps waited for pictures for more than a twentieth of the time."""
-        waited, seconds = self.source.waited if self.config.scale else 0.0, time.monotonic() - self.clock
-        if waited <= MOST_WAITING * seconds or waited < 1:
-            return []
-        return [
-            f"The steps waited for pictures {100 * waited / seconds:.0f} % of the time: more `workers` than "
-            f"{count_workers(self.config.workers, self.config.devices)} may decode them faster, and smaller files do."
-        ]
-
-    def _describe_move(self) -> list[str]:
-        """What differs from the device that the run was started on, if it is resumed elsewhere."""
-        before, here = self.run.info.get("machine", {}), describe_device(self.config.precision, self.device)
-        return [
-            f"This run was started with {name} {before[name]} and is resumed with {value}: "
-            "its weights will differ from those of an uninterrupted run."
-            for name, value in here.items()
-            if name in before and before[name] != value
-        ]
-
-    def _warn_of_chance_level(self) -> list[str]:
-        """A note if neither the training loss nor the validation loss ended below that of guessing."""
-        classes = len(self.data.classes)
-        guessing = math.log(classes)
+    def _closing_notes(self) -> list[str]:
         losses = [self.last_loss, *([self.last_validation["loss"]] if self.last_validation else [])]
-        if any(loss is None or loss < guessing for loss in losses):
-            return []
-        return [
-            f"The loss ended at {self.last_loss:.2f}, which is not below that of guessing among {classes} classes "
-            f"({guessing:.2f}): the model learned nothing, or training diverged. Try a smaller `lr` than "
-            f"{self.config.lr:g}; if the loss was still falling, train for more `epochs`."
-        ]
+        waited = self.source.waited if self.config.scale else 0.0
+        notes = note_chance_level(losses, len(self.data.classes), self.config.lr)
+        return notes + note_waiting(waited, time.monotonic() - self.clock, self.config)
 
     def _make_logger(self, first: int, quiet: bool, translate: Translate) -> TrainingLogger:
         if not self.team.is_rank_zero:
@@ -447,7 +422,7 @@ class _Training:
 
     def _log_steps(self, logger: TrainingLogger, done: int, epoch: int) -> None:
         with self.team.all_or_none():
-            self._check_finite()
+            check_finite(self.unlogged, self.model, self.run)
             if self.unlogged:
                 loss = torch.stack([step.loss for step in self.unlogged]).mean().item()
                 names = self.unlogged[-1].terms
@@ -455,39 +430,12 @@ class _Training:
                     name: torch.stack([step.terms[name] for step in self.unlogged]).mean().item() for name in names
                 }
                 logger.log_step(done, epoch, loss, terms, self.optimizer.param_groups[0]["lr"])
-                self._notice_divergence(logger, done, terms)
+                if not self.noticed_divergence and done >= max(2 * LOG_EVERY, self.total // 10):
+                    for note in note_divergence(terms, done, len(self.data.classes), self.config.lr):
+                        self.noticed_divergence = True
+                        logger.log_message(note)
                 self.unlogged.clear()
                 self.last_loss = loss
-
-    def _notice_divergence(self, logger: TrainingLogger, done: int, terms: Mapping[str, float]) -> None:
-        """A note, once, when a cross-entropy is far above that of guessing and the first steps are long over."""
-        guessing = math.log(len(self.data.classes))
-        lowest = min((value for name, value in terms.items() if "cross_entropy" in name), default=0.0)
-        if self.noticed_divergence or done < max(2 * LOG_EVERY, self.total // 10) or lowest < DIVERGING * guessing:
-            return
-        self.noticed_divergence = True
-        logger.log_message(
-            f"The loss is {lowest:.1f} after {done} steps, where guessing among {len(self.data.classes)} classes has "
-            f"{guessing:.2f}: training diverges. Stop it, and try a smaller `lr` than {self.config.lr:g}."
-        )
-
-    def _check_finite(self) -> None:
-        """Raise at the first step whose loss is not finite; called before anything is saved."""
-        losses = torch.stack([step.loss for step in self.unlogged]).tolist() if self.unlogged else []
-        for step, loss in zip(self.unlogged, losses, strict=True):
-            if not math.isfinite(loss):
-                terms = ", ".join(f"{name} {value.item():.4g}" for name, value in step.terms.items())
-                raise Diverged(f"The loss is not finite at step {step.number} ({terms}); {self._suggest_recovery()}")
-        sums = torch.stack([parameter.detach().sum() for parameter in self.model.parameters()])
-        if not bool(sums.isfinite().all()):
-            raise Diverged(f"A weight is not finite after step {self.unlogged[-1].number}; {self._suggest_recovery()}")
-
-    def _suggest_recovery(self) -> str:
-        if self.run.checkpoint.exists():
-            state = f"the last good checkpoint is {self.run.checkpoint}"
-        else:
-            state = f"no checkpoint was written yet, so remove {self.run.path} and start again"
-        return f"{state}. Try a smaller `lr` than {self.config.lr:g}."
 
     def _is_validation_due(self, epoch: int) -> bool:
         every = self.config.validate_every
@@ -503,29 +451,13 @@ class _Training:
         with self.team.all_or_none(), self._averaged():
             logger.log_validation(done, epoch, scores)
             self.last_validation = scores
-            if self.team.is_rank_zero and self.config.keep == "best" and scores[self._criterion] > self._best_score():
-                save_weights(self.run.path / "best.safetensors", self.model)
-                write_json(self.run.path / "best.json", {"step": done, "epoch": epoch, **scores})
+            if self.team.is_rank_zero and self.best is not None:
+                self.best.offer(self.model, scores, step=done, epoch=epoch)
         logger.restart_clock()
-
-    @property
-    def _criterion(self) -> str:
-        """The score of a validation that `keep=best` goes by."""
-        return "balanced_accuracy" if self.config.balance else "accuracy"
-
-    def _best_score(self) -> float:
-        path = self.run.path / "best.json"
-        if not path.exists():
-            return -1.0
-        with suppress(OSError, ValueError, KeyError, TypeError, OverflowError):
-            accuracy = float(read_json(path)[self._criterion])
-            if 0 <= accuracy <= 100:
-                return accuracy
-        raise UserError(f"{path} is damaged: remove it, and the best weights from now on are kept.")
 
     def _save_checkpoint(self, done: int) -> None:
         with self.team.all_or_none():
-            self._check_finite()
+            check_finite(self.unlogged, self.model, self.run)
             if self.team.is_rank_zero:
                 unlogged, average = stack(self.unlogged), self.average.tensors if self.average else {}
                 facts = {"step": done, "seconds": self._seconds(), **self._scaler_state()}
@@ -558,30 +490,12 @@ class _Training:
         """The average of the weights in their place, if the run has one."""
         return self.average.applied() if self.average is not None else nullcontext()
 
-    @contextmanager
-    def _explain_out_of_memory(self) -> Iterator[None]:
-        try:
-            yield
-        except RuntimeError as error:
-            if not is_out_of_memory(error):
-                raise
-            config, device = self.config, device_name(self.device)
-            state = f" The last checkpoint is {self.run.checkpoint}." if self.run.checkpoint.exists() else ""
-            raise UserError(
-                f"The memory of {device} is too small for a step of {self.batch_size} images: start a new run with "
-                f"`batch_size={max(1, self.batch_size // 2)}`, or keep the batch and let it pass in "
-                f"{2 * config.accumulate} parts with `accumulate={2 * config.accumulate}`.{state}"
-            ) from error
-
     def _seconds(self) -> float:
         """Time spent on this run so far, over all the times it was resumed."""
         return round(self.seconds_before + time.monotonic() - self.clock, 2)
 
     def _finish(self) -> None:
-        best = self.run.path / "best.safetensors"
-        if self.config.keep == "best" and best.exists():
-            load_weights(best, self.model)
-        elif self.average is not None:
+        if not (self.best is not None and self.best.load(self.model)) and self.average is not None:
             self.average.apply()
         waited = {"seconds_waited": round(self.source.waited, 2)} if self.config.scale else {}
         info = {**self.run.info, "finished": now(), "seconds": self._seconds(), **waited}
