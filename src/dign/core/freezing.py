@@ -40,3 +40,18 @@ def freeze_temporarily(model: nn.Module) -> Iterator[nn.Module]:
             module.training = training
         for parameter in trainable:
             parameter.requires_grad_(True)
+
+
+@contextmanager
+def eval_temporarily(model: nn.Module) -> Iterator[nn.Module]:
+    """Put every submodule into eval mode until the block ends; parameters keep their gradients.
+
+    For losses in which each image must stand for itself: the passes inside are trained through.
+    """
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        model.eval()
+        yield model
+    finally:
+        for module, training in modes:
+            module.training = training

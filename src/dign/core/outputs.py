@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from dign.core.errors import UserError
@@ -37,3 +38,14 @@ def logits_of(output: Any) -> Tensor:
             ".logits, a dictionary with 'logits', or a tuple whose first entry is the logits."
         )
     return found
+
+
+def release(logits: Tensor) -> Tensor:
+    """The logits, ready for `torch.autograd.grad` where Lightning Fabric has wrapped the model.
+
+    Its hook on them insists on `fabric.backward`, which is for training: the gradient of an image has no scaled loss,
+    and none that processes exchange.
+    """
+    if not torch.compiler.is_compiling() and logits._backward_hooks:
+        logits._backward_hooks.clear()
+    return logits

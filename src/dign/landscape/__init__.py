@@ -4,10 +4,10 @@ Every function takes a model and a batch, gives one value per image, runs the mo
 batch and the global random state as they were.
 """
 
+from dign.core.derivatives import Hessian
 from dign.landscape.bounds import log_norm_tail_bound, log_stability_bound, loss_difference_bound
 from dign.landscape.curvature import (
     Estimate,
-    Hessian,
     hessian,
     hessian_traces,
     hessian_vector_product,

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from dign.core.checks import check_at_least
+from dign.core.derivatives import Hessian, dots, norms
 from dign.core.errors import UserError
 from dign.core.freezing import freeze_temporarily
 from dign.core.seeds import make_generator
@@ -27,15 +28,8 @@ from dign.landscape.gradients import (
     check_batch,
     check_logits,
     cross_entropy,
-    dots,
     input_gradients,
-    norms,
     traced_log_probabilities,
-)
-
-NO_SECOND_DERIVATIVE = (
-    "The model has no second derivative with respect to the image ({reason}): "
-    "use an activation that can be differentiated twice, or estimate the curvature by centered differences."
 )
 
 
@@ -53,30 +47,6 @@ class Estimate:
         return cls(draws.mean(0), spread / len(draws) ** 0.5)
 
 
-class Hessian:
-    """Products with the Hessian of a per-image function of the model's log-probabilities, at one batch of images.
-
-    The graph of the gradient is built once (one gradient evaluation) and every product is one backward pass
-    through it, which costs about two gradient evaluations.
-    """
-
-    def __init__(self, inputs: Tensor, gradients: Tensor) -> None:
-        self._inputs = inputs
-        self._gradients = gradients
-        self.gradients = gradients.detach()
-
-    @property
-    def like(self) -> Tensor:
-        """A tensor of the shape, type and device of the vectors."""
-        return self.gradients
-
-    def __matmul__(self, v: Tensor) -> Tensor:
-        """H v of each image, (N,...) to (N,...)."""
-        with _second_derivative():
-            (product,) = torch.autograd.grad(self._gradients, self._inputs, grad_outputs=v, retain_graph=True)
-        return product
-
-
 @contextmanager
 def hessian(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Hessian]:
     """The Hessian of the cross-entropy at each image, for products `h @ v`; the model is frozen inside the block."""
@@ -90,45 +60,7 @@ def hessian_of(model: nn.Module, x: Tensor, function: PerImage) -> Iterator[Hess
     """The same for any per-image function of the log-probabilities."""
     with freeze_temporarily(model), torch.enable_grad():
         inputs, log_p = traced_log_probabilities(model, x)
-        with _second_derivative():
-            (gradients,) = torch.autograd.grad(function(log_p).sum(), inputs, create_graph=True)
-        if not gradients.requires_grad:
-            raise UserError(NO_SECOND_DERIVATIVE.format(reason="its gradient does not depend on the image"))
-        if _stops_at_first_order(gradients):
-            raise UserError(NO_SECOND_DERIVATIVE.format(reason="one of its operations can be differentiated only once"))
-        yield Hessian(inputs, gradients)
-
-
-def _stops_at_first_order(gradients: Tensor) -> bool:
-    """Whether the graph of the gradient contains an operation that was marked `once_differentiable`.
-
-    Autograd would complain only if nothing else led to the image; beside a skip connection it would leave the
-    operation out in silence.
-    """
-    seen, waiting = set(), [gradients.grad_fn]
-    while waiting:
-        node = waiting.pop()
-        if node is None or node in seen:
-            continue
-        if node.name() == "torch::autograd::Error":
-            return True
-        seen.add(node)
-        waiting.extend(following for following, _ in node.next_functions)
-    return False
-
-
-@contextmanager
-def _second_derivative() -> Iterator[None]:
-    """Turn autograd's own complaints about operations that can be differentiated only once into a clear sentence."""
-    try:
-        yield
-    except (RuntimeError, NotImplementedError) as error:
-        message = str(error)
-        missing = ("is not implemented", "not differentiable", "does not require grad", "to not have been used")
-        if not any(sign in message for sign in missing):
-            raise
-        reason = message.splitlines()[0].rstrip(".")
-        raise UserError(NO_SECOND_DERIVATIVE.format(reason=reason)) from error
+        yield Hessian(inputs, function(log_p))
 
 
 def hessian_vector_product(model: nn.Module, x: Tensor, y: Tensor, v: Tensor) -> Tensor:

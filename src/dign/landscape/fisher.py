@@ -12,11 +12,12 @@ from torch import Tensor, nn
 
 from dign.augment.noise import add_diverse_gaussian_noise, add_gaussian_noise
 from dign.core.checks import check_at_least
+from dign.core.derivatives import Hessian, dots
 from dign.core.divergences import kl, log_probabilities
 from dign.core.freezing import freeze_temporarily
 from dign.core.seeds import make_generator
-from dign.landscape.curvature import Estimate, Hessian, hessian_of
-from dign.landscape.gradients import dots, traced_log_probabilities
+from dign.landscape.curvature import Estimate, hessian_of
+from dign.landscape.gradients import traced_log_probabilities
 
 
 def fisher_trace(model: nn.Module, x: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from dign.core.derivatives import norms
 from dign.core.divergences import log_probabilities
 from dign.core.errors import UserError
 from dign.core.freezing import freeze_temporarily
@@ -47,22 +48,6 @@ def input_gradients(model: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Ten
 def gradient_norms(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     """||grad_x L(x, y)||_2 of each image (N,), the first-order factor of Theorem 1. Cost: one gradient evaluation."""
     return norms(input_gradients(model, x, y)[1])
-
-
-def norms(v: Tensor) -> Tensor:
-    """The l2 norm of each image (N,...) to (N,)."""
-    lengths: Tensor = v.flatten(1).norm(dim=1)
-    return lengths
-
-
-def dots(a: Tensor, b: Tensor) -> Tensor:
-    """The inner product of each pair of images, (N,...) and (N,...) to (N,)."""
-    return (a * b).flatten(1).sum(1)
-
-
-def per_image(values: Tensor, x: Tensor) -> Tensor:
-    """Values (N,) in a shape that multiplies images (N,...)."""
-    return values.view(-1, *[1] * (x.dim() - 1))
 
 
 def traced_log_probabilities(model: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:

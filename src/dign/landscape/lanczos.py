@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from dign.core.checks import check_at_least
+from dign.core.derivatives import Hessian, dots, norms
 from dign.core.image_rng import normal_like
 from dign.core.seeds import make_generator
-from dign.landscape.curvature import Hessian, hessian
-from dign.landscape.gradients import dots, norms
+from dign.landscape.curvature import hessian
 
 CHECK_EVERY = 4
 """Iterations between two looks at the residuals: a look waits for the device."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from dign.core.checks import check_at_least
+from dign.core.derivatives import norms, per_image
 from dign.core.divergences import log_probabilities
 from dign.core.errors import UserError
 from dign.core.freezing import freeze_temporarily
@@ -17,7 +18,7 @@ from dign.core.image_rng import image_noise
 from dign.core.pixels import to_float
 from dign.landscape.batch_size import Progress, find_batch_size, run_in_batches
 from dign.landscape.curvature import squared_difference
-from dign.landscape.gradients import check_batch, check_logits, cross_entropy, input_gradients, norms, per_image
+from dign.landscape.gradients import check_batch, check_logits, cross_entropy, input_gradients
 
 PANELS = ("loss_difference", "accuracy", "first_order", "second_order")
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from dign.core.derivatives import dots, norms, per_image
 from dign.core.divergences import kl, log_probabilities
 from dign.core.errors import UserError
 from dign.core.freezing import freeze_temporarily
@@ -22,7 +23,7 @@ from dign.landscape.batch_size import Progress, find_batch_size, run_in_batches
 from dign.landscape.bounds import loss_difference_bound
 from dign.landscape.curvature import hessian
 from dign.landscape.fisher import fisher, fisher_trace
-from dign.landscape.gradients import check_batch, dots, image_losses, input_gradients, norms, per_image
+from dign.landscape.gradients import check_batch, image_losses, input_gradients
 from dign.landscape.lanczos import extreme_eigenvalues
 
 
