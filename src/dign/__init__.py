@@ -64,6 +64,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
     from dign.report.make import make_report
     from dign.runs.classifier import Classifier, load_model
     from dign.runs.config import RunConfig
+    from dign.runs.ensemble import Ensemble
     from dign.runs.foreign.opening import open_model
     from dign.runs.predict import predict
     from dign.training.loop import resume, train
@@ -85,6 +86,7 @@ _PUBLIC = {
     "DeepAugment": "dign.methods.deepaugment",
     "DiGN": "dign.methods.dign",
     "DiGNWithoutCR": "dign.methods.dign_without_cr",
+    "Ensemble": "dign.runs.ensemble",
     "Method": "dign.methods.base",
     "MixUp": "dign.methods.mixup",
     "Normalized": "dign.models.normalize",
@@ -125,11 +127,11 @@ _PUBLIC = {
 
 __all__ = [
     "AT", "Accuracy", "Attack", "AttackResult", "AugMax", "AugMix", "Calibration", "Certificates", "Classifier",
-    "Conditions", "Confusion", "Consistency", "CutMix", "DeepAugment", "DiGN", "DiGNWithoutCR", "Method", "MixUp",
-    "Normalized", "OutlierResult", "RSE", "Results", "RunConfig", "Smoothed", "Standard", "TRADES", "Temperature",
-    "UserError", "accuracy", "apply_temperature", "calibration", "certify", "confusion", "corrupt", "detect_outliers",
-    "evaluate", "fit_temperature", "from_arrays", "load_data", "load_model", "make_method", "make_report",
-    "mean_corruption_accuracy", "noise_corruption_accuracy", "open_model", "plot", "predict", "resume",
+    "Conditions", "Confusion", "Consistency", "CutMix", "DeepAugment", "DiGN", "DiGNWithoutCR", "Ensemble", "Method",
+    "MixUp", "Normalized", "OutlierResult", "RSE", "Results", "RunConfig", "Smoothed", "Standard", "TRADES",
+    "Temperature", "UserError", "accuracy", "apply_temperature", "calibration", "certify", "confusion", "corrupt",
+    "detect_outliers", "evaluate", "fit_temperature", "from_arrays", "load_data", "load_model", "make_method",
+    "make_report", "mean_corruption_accuracy", "noise_corruption_accuracy", "open_model", "plot", "predict", "resume",
     "robust_accuracy", "smoothed", "train", "augment", "certification", "corruptions", "data", "evaluation",
     "landscape", "methods", "metrics", "models", "publish", "report", "runs", "training", "__version__",
 ]  # fmt: skip

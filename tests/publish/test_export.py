@@ -7,7 +7,7 @@ import torch
 
 from dign.core.errors import UserError
 from dign.corruptions import corrupt
-from dign.publish.export import _largest_difference, export_run
+from dign.publish.export import _largest_difference, export_ensemble, export_run
 from dign.runs.classifier import load_model
 from dign.runs.config import RunConfig
 from dign.training.loop import train
@@ -77,3 +77,24 @@ def test_a_file_that_disagrees_is_not_kept(run, tmp_path, monkeypatch):
 def test_another_ending_is_named(run, tmp_path):
     with pytest.raises(UserError, match=r"expected a name in \.onnx, or in \.pt2"):
         export_run(run, tmp_path / "model.pth")
+
+
+@pytest.mark.slow
+def test_an_ensemble_is_one_graph(run, images, tmp_path):
+    config = {"data": "digits", "size": 8, "epochs": 1, "method": "standard", "seed": 1}
+    twin = train(config, tmp_path / "b", quiet=True)
+    exported = export_ensemble([run.path, twin.path], tmp_path / "both.pt2", images=4)
+    assert exported.difference < 1e-4 and exported.single_pass, "RSE averages"
+    program = torch.export.load(str(tmp_path / "both.pt2")).module()
+    x = images[:7].float() / 255
+    expected = sum(load_model(each.path)(x).softmax(1) for each in (run, twin)) / 2
+    torch.testing.assert_close(program(x).exp(), expected)
+
+
+@pytest.mark.slow
+def test_an_ensemble_as_onnx(run, tmp_path, dign_command):
+    pytest.importorskip("onnxscript", reason="needs the extra dign[onnx]")
+    pytest.importorskip("onnxruntime", reason="needs the extra dign[onnx]")
+    where = f"ensemble:{run.path},{run.path}"
+    code, _, said = dign_command("export", where, "--out", tmp_path / "both.onnx", "--images", 2)
+    assert code == 0 and "of PyTorch's on 10 images" in said

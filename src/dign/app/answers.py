@@ -23,7 +23,8 @@ from dign.report.analysis.quantities import corruption_title
 from dign.report.analysis.study import METHOD_ORDER
 from dign.report.load import Run as Measured
 from dign.report.load import load_run as load_measured
-from dign.runs.classifier import Classifier, load_model
+from dign.runs.classifier import Classifier
+from dign.runs.ensemble import open_classifier, split_members
 from dign.runs.folder import load_run
 from dign.runs.predict import read_images
 
@@ -60,9 +61,9 @@ class Examples:
 
 
 def open_players(places: Sequence[str | Path], device: str = "auto") -> list[Player]:
-    """The models in these finished run folders or hub folders."""
+    """The models in these finished run folders or hub folders, or ensembles of them (`ensemble:A,B`)."""
     target = pick_device(device)
-    classifiers = [load_model(place) for place in places]
+    classifiers = [open_classifier(place) for place in places]
     slots = _slots([classifier.method.title for classifier in classifiers])
     short = [classifier.name for classifier in classifiers]
     players = []
@@ -98,7 +99,8 @@ def _measured(folder: Path) -> tuple[Measured | None, str]:
 
 def open_examples(places: Sequence[str | Path], count: int = 12) -> Examples:
     """`count` test images, spread evenly, of the first run folder among these places."""
-    folders = [Path(place) for place in places if (Path(place) / "config.toml").is_file()]
+    single = [Path(member) for place in places for member in split_members(place) or [place]]
+    folders = [place for place in single if (place / "config.toml").is_file()]
     if not folders:
         return _no_examples("None of the models is in a run folder, so their test images are not known.")
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dign.cli.opening import Measurement, Outcome
+    from dign.data.dataset import DataSet
     from dign.evaluation.results import Results
+    from dign.evaluation.subjects import Subject
     from dign.parallel.team import Team
 
 
@@ -58,6 +61,7 @@ def _choice(setting: str) -> click.Choice:
 @click.option("--nodes", type=click.IntRange(min=1), default=1, help="machines that share the work, --devices on each")
 @outliers.option
 @attack.add_options
+@click.option("--ensemble", is_flag=True, help="RUNS, also hub folders, as one model: the mean of their softmax")
 @click.option("--json", "as_json", is_flag=True, help="print the summary as JSON")
 @click.option("--quiet", "-q", is_flag=True, help="no progress bar, no summary")
 @click.option(
@@ -80,8 +84,10 @@ def _choice(setting: str) -> click.Choice:
 @click.option("--data", metavar="NAME", help="data set to evaluate on  [default: the run's own]")
 @skip_bad_option
 @click.option("--size", type=click.IntRange(min=1), help="resize the images of --data to SIZE x SIZE, for --model")
-@click.option("--label", help="name of --model in tables  [default: the file's name]")
-@click.option("--out", type=click.Path(), metavar="FILE", help="results file of --model  [default: results.json]")
+@click.option("--label", help="name of --model or --ensemble in tables  [default: the file's name, or the members']")
+@click.option(
+    "--out", type=click.Path(), metavar="FILE", help="results file of --model or --ensemble  [default: results.json]"
+)
 def command(runs: tuple[str, ...], **options: Any) -> None:
     """Evaluate finished runs, or any model of any library, on test images, clean and corrupted.
 
@@ -107,6 +113,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
       dign evaluate runs/a --devices 4
       dign evaluate runs/a --attack apgd --eps 8/255
       dign evaluate runs/a --ood tiny-imagenet
+      dign evaluate runs/seed-0 runs/seed-1 runs/seed-2 --ensemble --out ensemble/results.json
       dign evaluate --model hub:models/photos --data folder:photos --size 64
       dign evaluate --model photos.onnx --data folder:photos
       dign evaluate --model timm:resnet50 --weights mine.pth --data folder:photos
@@ -135,7 +142,10 @@ def _choose_measurement(runs: tuple[str, ...], options: dict[str, Any]) -> Measu
     from dign.core.errors import UserError
 
     form = next((form for form in (outliers, attack, sequences) if form.is_asked_for(options)), None)
+    members = _find_members(runs, options)
     for option in ("size", "label", "out", *OF_MODEL):
+        if members and option in ("label", "out"):
+            continue
         if options[option] not in (None, False) and not options["model"]:
             flag = option.replace("_", "-")
             raise UserError(f"--{flag} belongs to --model MODEL, and a run knows its own: leave it out.")
@@ -150,7 +160,7 @@ def _choose_measurement(runs: tuple[str, ...], options: dict[str, Any]) -> Measu
     _refuse_files(runs)
     if form is not None:
         return form.measure_all
-    return _evaluate_model if options["model"] else _evaluate_runs
+    return _evaluate_model if options["model"] else _evaluate_ensemble if members else _evaluate_runs
 
 
 def _evaluate_runs(runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team) -> Iterator[Outcome]:
@@ -193,13 +203,38 @@ def _refuse_files(runs: tuple[str, ...]) -> None:
 
 
 def _evaluate_model(runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team) -> Iterator[Outcome]:
+    subject, data, out = open_model(options, console, team)
+    yield _evaluate_opened(subject, data, out, options, console, team)
+
+
+def _evaluate_ensemble(
+    runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team
+) -> Iterator[Outcome]:
+    from dign.evaluation.ensembles import open_ensemble
+    from dign.evaluation.results import RESULTS_FILE
+
+    out = Path(options["out"] or RESULTS_FILE)
+    out = out if out.suffix == ".json" else out / RESULTS_FILE
+    with team.all_or_none():
+        subject, data = open_ensemble(
+            _find_members(runs, options) or (),
+            options["data"],
+            label=options["label"],
+            skip_unreadable=options["skip_unreadable"],
+        )
+    yield _evaluate_opened(subject, data, out, options, console, team)
+
+
+def _evaluate_opened(
+    subject: Subject, data: DataSet, out: Path, options: dict[str, Any], console: Console, team: Team
+) -> Outcome:
+    """Evaluate a model that has no run folder, and write its results to `out`."""
     from dign.core.files import write_json
     from dign.evaluation.conditions import benchmark_for
     from dign.evaluation.examples import EXAMPLES_FILE
     from dign.evaluation.subjects import evaluate_subject, limit_split
 
     conditions = _conditions(options)
-    subject, data, out = open_model(options, console, team)
     data = limit_split(data, options["split"], options["images"])
     with team.all_or_none():
         if options["benchmark"]:
@@ -211,12 +246,28 @@ def _evaluate_model(runs: tuple[str, ...], options: dict[str, Any], console: Con
         if team.is_rank_zero:
             write_json(out.with_name(EXAMPLES_FILE), examples)
             results.save(out)
-    yield _outcome(subject.about.name, results)
+    return _outcome(subject.about.name, results)
 
 
 def _outcome(name: str, results: Results) -> Outcome:
     scaled = results.temperature.to_json() if results.temperature else None
     return summary_line(name, results), {"name": name, **results.summary.to_json(), "temperature": scaled}
+
+
+def _find_members(runs: tuple[str, ...], options: dict[str, Any]) -> tuple[str, ...] | None:
+    """The members of an ensemble, by --ensemble or as `ensemble:A,B`; None where single runs are meant."""
+    from dign.core.errors import UserError
+    from dign.runs.ensemble import ENSEMBLE_PREFIX, split_members
+
+    named = [run for run in runs if run.startswith(ENSEMBLE_PREFIX)]
+    if not options["ensemble"] and not named:
+        return None
+    if named and (len(runs) > 1 or options["ensemble"]):
+        raise UserError(f"{named[0]} is an ensemble by itself: evaluate it alone, without --ensemble.")
+    for option in ("model", "attack", "sequences", "ood"):
+        if options[option]:
+            raise UserError(f"an ensemble is measured clean and under corruptions: leave out --{option}.")
+    return tuple(split_members(named[0]) or ()) if named else runs
 
 
 def _conditions(options: dict[str, Any]) -> Any:

@@ -15,6 +15,8 @@ import click
 def command(run: str, out: str, images: int, quiet: bool) -> None:
     """Write the model of a finished RUN for other runtimes, normalization included, for batches of any size.
 
+    ensemble:RUN,RUN,... writes several runs or hub folders as one model, the mean of their softmax.
+
     Before the file takes its place it is run (ONNX under onnxruntime) on clean and corrupted test images, and its
     logits are compared with PyTorch's. ONNX needs the extra dign[onnx].
 
@@ -22,11 +24,16 @@ def command(run: str, out: str, images: int, quiet: bool) -> None:
     Examples:
       dign export runs/photos --out photos.onnx
       dign export runs/photos --out photos.pt2
+      dign export ensemble:runs/seed-0,runs/seed-1 --out photos.onnx
     """
-    from dign.publish.export import CHECKED, export_run
+    from dign.publish.export import CHECKED, export_ensemble, export_run
+    from dign.runs.ensemble import split_members
     from dign.runs.folder import load_run
 
-    exported = export_run(load_run(run), out, images=images)
+    members = split_members(run)
+    exported = (
+        export_ensemble(members, out, images=images) if members else export_run(load_run(run), out, images=images)
+    )
     if quiet:
         return
     click.echo(

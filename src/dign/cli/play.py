@@ -32,6 +32,7 @@ def command(runs: tuple[str, ...], host: str, port: int, profile: str | None, no
     Examples:
       dign play runs/standard runs/dign
       dign play runs/dign --port 8000 --no-browser
+      dign play runs/seed-0 ensemble:runs/seed-0,runs/seed-1,runs/seed-2
     """
     from dign.app.answers import common_profile, open_examples, open_players
     from dign.app.cards import stylesheet

@@ -64,14 +64,15 @@ def command(
       dign predict runs/photos pictures/ --json > predictions.json
       find . -name '*.png' | dign predict runs/photos - --sigma 0.1,0.3 --draws 200
       dign predict hub:models/photos holiday.jpg
+      dign predict ensemble:runs/seed-0,runs/seed-1 holiday.jpg
       dign predict runs/photos pictures/ --error 0.05 --sets 0.9 --json
     """
-    from dign.runs.classifier import load_model
+    from dign.runs.ensemble import open_classifier
     from dign.runs.predict import SIGMAS, Promise, find_images, predict_files
 
     sigmas = SIGMAS if sigma is None else _parse_sigmas(sigma)
     promise = Promise(error, coverage, sets, set_kind)
-    classifier = load_model(model)
+    classifier = open_classifier(model)
     threshold, _ = promise.thresholds(classifier)
     files = find_images(_expand_standard_input(images))
     options = {"sigmas": sigmas, "draws": draws, "top": top, "seed": seed, "device": device, "promise": promise}

@@ -22,6 +22,7 @@ class RunInfo:
         data: Data set.
         seed: Seed of the training.
         parameters: Number of trainable parameters; None where unknown.
+        members: The names of an ensemble's members; None for a single model.
     """
 
     name: str
@@ -31,6 +32,12 @@ class RunInfo:
     data: str
     seed: int = 0
     parameters: int | None = None
+    members: tuple[str, ...] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The `run` entry of a results file."""
+        value = asdict(self)
+        return value if self.members else {key: each for key, each in value.items() if key != "members"}
 
     @classmethod
     def from_json(cls, value: Any) -> RunInfo:
@@ -43,8 +50,15 @@ class RunInfo:
         if not is_count(run.get("seed")):
             fail("run.seed is missing or not a whole number")
         texts["data"] = hide_folder_path(texts["data"])
-        parameters = run.get("parameters")
-        return cls(**texts, seed=run["seed"], parameters=parameters if is_count(parameters) else None)
+        parameters, members = run.get("parameters"), run.get("members")
+        if members is not None and not (isinstance(members, list) and all(isinstance(name, str) for name in members)):
+            fail("run.members is not a list of names")
+        return cls(
+            **texts,
+            seed=run["seed"],
+            parameters=parameters if is_count(parameters) else None,
+            members=tuple(map(clean_text, members)) if members else None,
+        )
 
 
 @dataclass(frozen=True)

@@ -257,7 +257,7 @@ class Results:
         """What `save` writes."""
         value: dict[str, Any] = {
             "schema": SCHEMA,
-            "run": asdict(self.run),
+            "run": self.run.to_json(),
             "evaluation": self.evaluation.to_json(),
             "classes": list(self.classes),
             "clean": self.clean.to_json(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,8 +20,10 @@ from dign.core.pixels import to_float
 from dign.core.version import __version__
 from dign.corruptions import corrupt
 from dign.methods.base import Method
-from dign.runs.calibrator import read_calibrator
-from dign.runs.folder import Run
+from dign.runs.classifier import Classifier, load_model
+from dign.runs.ensemble import Ensemble
+from dign.runs.folder import Run, load_run
+from dign.runs.hub_config import hub_folder, is_hub_folder
 
 CHECKED = ("clean", "shot_noise", "defocus_blur", "fog", "jpeg_compression")
 """Test images as they are, and under one corruption of each family at severity 3."""
@@ -57,40 +59,54 @@ def export_run(run: Run, out: Path | str, *, images: int = 32) -> Exported:
     Raises:
         UserError: If `out` has another suffix, a library is missing, or the logits differ by more than `TOLERANCE`.
     """
+    return export_classifier(load_model(run.path), run.data().test.take(slice(images)), out)
+
+
+def export_ensemble(places: Sequence[str | Path], out: Path | str, *, images: int = 32) -> Exported:
+    """Export several runs or hub folders as one graph, whose logits are the logarithm of the mean of their softmax.
+
+    Args:
+        places: Finished run folders, of which the first one's test images are compared on, or hub folders; where all
+            are hub folders, random images are.
+        out: As for `export_run`.
+        images: As for `export_run`.
+
+    Raises:
+        UserError: As of `export_run` and of `dign.Ensemble`.
+    """
+    ensemble = Ensemble(places).eval()
+    runs = [place for place in places if not is_hub_folder(hub_folder(place))]
+    if runs:
+        chosen = load_run(runs[0]).data().test.take(slice(images))
+    else:
+        shape, draws = (images, 3, *ensemble.image_size), torch.Generator().manual_seed(0)
+        chosen = torch.randint(0, 256, shape, dtype=torch.uint8, generator=draws)
+    return export_classifier(ensemble, chosen, out)
+
+
+def export_classifier(classifier: Classifier, images: Tensor, out: Path | str) -> Exported:
+    """Export a classifier, compared with PyTorch's logits on uint8 images (N,3,H,W); see `export_run`."""
     out = Path(out)
     writers = {".onnx": _write_onnx, ".pt2": _write_program}
     if out.suffix not in writers:
         raise UserError(f"invalid export file '{out}': expected a name in .onnx, or in .pt2 for a torch.export program")
-    model, batches = _Calibrated(run).eval(), list(_check_images(run, images))
+    batches = list(_check_images(images))
     with replace_file(out) as partial, _quietly():
-        logits_of = writers[out.suffix](model, run, partial)
-        difference = _largest_difference(model, logits_of, batches)
-    method = run.method()
-    special = any(type(part).predict is not Method.predict for part in method.parts)
+        logits_of = writers[out.suffix](classifier, classifier, partial)
+        difference = _largest_difference(classifier, logits_of, batches)
+    members = classifier.members if isinstance(classifier, Ensemble) else [classifier]
+    parts = [part for member in members for part in member.method.parts]
+    special = any(type(part).predict is not Method.predict for part in parts)
     return Exported(out, sum(map(len, batches)), difference, single_pass=special)
 
 
-class _Calibrated(nn.Module):
-    """The network of a run, and its calibrator where it has one."""
-
-    def __init__(self, run: Run) -> None:
-        super().__init__()
-        self.model = run.model()
-        self.calibrator = read_calibrator(run.path, len(run.classes))
-
-    def forward(self, images: Tensor) -> Tensor:
-        logits: Tensor = self.model(images)
-        return logits if self.calibrator is None else self.calibrator(logits)
-
-
-def _check_images(run: Run, count: int) -> Iterator[Tensor]:
+def _check_images(chosen: Tensor) -> Iterator[Tensor]:
     """Batches of test images in [0,1]."""
-    chosen = run.data().test.take(slice(count))
     for name in CHECKED:
         yield to_float(chosen if name == "clean" else corrupt(chosen, name, 3))
 
 
-def _write_onnx(model: nn.Module, run: Run, path: Path) -> Callable[[Tensor], Tensor]:
+def _write_onnx(model: nn.Module, about: Classifier, path: Path) -> Callable[[Tensor], Tensor]:
     try:
         import onnxruntime
         import onnxscript  # noqa: F401 (torch.onnx needs it)
@@ -98,7 +114,7 @@ def _write_onnx(model: nn.Module, run: Run, path: Path) -> Callable[[Tensor], Te
         raise UserError(f"ONNX needs libraries that cannot be imported ({error}): pip install 'dign[onnx]'") from error
     program = torch.onnx.export(
         model,
-        _example(run),
+        _example(about),
         dynamo=True,
         dynamic_shapes=_free_batch(),
         input_names=["images"],
@@ -106,34 +122,34 @@ def _write_onnx(model: nn.Module, run: Run, path: Path) -> Callable[[Tensor], Te
         verbose=False,
     )
     assert program is not None  # it is None only without dynamo
-    program.model.metadata_props.update(_metadata(run))
+    program.model.metadata_props.update(_metadata(about))
     program.save(str(path), external_data=False)
     session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
     return lambda images: torch.from_numpy(session.run(["logits"], {"images": images.numpy()})[0])
 
 
-def _write_program(model: nn.Module, run: Run, path: Path) -> Callable[[Tensor], Tensor]:
-    program = torch.export.export(model, _example(run), dynamic_shapes=_free_batch())
+def _write_program(model: nn.Module, about: Classifier, path: Path) -> Callable[[Tensor], Tensor]:
+    program = torch.export.export(model, _example(about), dynamic_shapes=_free_batch())
     with open(path, "wb") as file:
-        torch.export.save(program, file, extra_files=_metadata(run))
+        torch.export.save(program, file, extra_files=_metadata(about))
     with open(path, "rb") as file:
         return torch.export.load(file).module()
 
 
-def _example(run: Run) -> tuple[Tensor]:
-    return (torch.rand(2, 3, *run.image_size, generator=torch.Generator().manual_seed(0)),)
+def _example(about: Classifier) -> tuple[Tensor]:
+    return (torch.rand(2, 3, *about.image_size, generator=torch.Generator().manual_seed(0)),)
 
 
 def _free_batch() -> tuple[dict[int, Any]]:
     return ({0: torch.export.Dim("batch", min=1)},)
 
 
-def _metadata(run: Run) -> dict[str, str]:
+def _metadata(about: Classifier) -> dict[str, str]:
     """What one needs to know to use the file, as text."""
     return {
-        "classes": json.dumps(run.classes),
-        "image_size": json.dumps(list(run.image_size)),
-        "framing": json.dumps(asdict(run.framing)),
+        "classes": json.dumps(about.classes),
+        "image_size": json.dumps(list(about.image_size)),
+        "framing": json.dumps(asdict(about.framing)),
         "input": "RGB images in [0,1], (batch,3,H,W); normalization is inside",
         "dign": __version__,
     }

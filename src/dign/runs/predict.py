@@ -22,7 +22,8 @@ from dign.data.framing import MIDDLE, Framing
 from dign.data.sources.folder import find_pictures
 from dign.metrics.conformal import SETS, prediction_sets
 from dign.parallel.devices import pick_device
-from dign.runs.classifier import Classifier, load_model
+from dign.runs.classifier import Classifier
+from dign.runs.ensemble import open_classifier
 
 SIGMAS = (0.05, 0.1, 0.2, 0.3)
 """Default noise levels for the stability, in [0,1] pixel units."""
@@ -114,7 +115,7 @@ def predict(
     """Predict the classes of images, and measure how stable the predictions are under noise.
 
     Args:
-        model: A classifier, or the folder that `load_model` loads one from.
+        model: A classifier, or the folder that `load_model` loads one from, or several: `ensemble:runs/a,runs/b`.
         images: Paths of image files or of folders of images; or a batch of images (N,3,H,W), uint8 or float in
             [0,1], of the size that the model was trained on.
         sigmas: Standard deviations of the noise, in [0,1] pixel units; an empty sequence skips the stability.
@@ -140,7 +141,7 @@ def predict(
         >>> len(predict(model, torch.rand(5, 3, 2, 2), draws=4))
         5
     """
-    classifier = model if isinstance(model, Classifier) else load_model(model)
+    classifier = model if isinstance(model, Classifier) else open_classifier(model)
     options: dict[str, Any] = {"sigmas": sigmas, "draws": draws, "top": top, "seed": seed, "device": device}
     options["promise"] = promise
     if isinstance(images, Tensor | np.ndarray):
