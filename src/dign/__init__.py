@@ -45,12 +45,17 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
     from dign.methods.augmix import AugMix
     from dign.methods.base import Method
     from dign.methods.consistency import Consistency
+    from dign.methods.cure import CURE
     from dign.methods.cutmix import CutMix
     from dign.methods.deepaugment import DeepAugment
     from dign.methods.dign import DiGN
     from dign.methods.dign_without_cr import DiGNWithoutCR
     from dign.methods.factory import make_method
+    from dign.methods.fwat import FWAT
+    from dign.methods.gradient_regularization import GradientRegularization
+    from dign.methods.llr import LLR
     from dign.methods.mixup import MixUp
+    from dign.methods.noisy_features import NoisyFeatures
     from dign.methods.rse import RSE
     from dign.methods.standard import Standard
     from dign.methods.trades import TRADES
@@ -76,7 +81,8 @@ _PUBLIC = {
     "AttackResult": "dign.evaluation.attack",
     "AugMax": "dign.methods.augmax",
     "AugMix": "dign.methods.augmix",
-    "Calibration": "dign.metrics.calibration_bins",
+    "CURE": "dign.methods.cure",
+    "Calibration": "dign.metrics.calibration",
     "Certificates": "dign.certification.smoothing",
     "Classifier": "dign.runs.classifier",
     "Conditions": "dign.evaluation.conditions",
@@ -87,8 +93,12 @@ _PUBLIC = {
     "DiGN": "dign.methods.dign",
     "DiGNWithoutCR": "dign.methods.dign_without_cr",
     "Ensemble": "dign.runs.ensemble",
+    "FWAT": "dign.methods.fwat",
+    "GradientRegularization": "dign.methods.gradient_regularization",
+    "LLR": "dign.methods.llr",
     "Method": "dign.methods.base",
     "MixUp": "dign.methods.mixup",
+    "NoisyFeatures": "dign.methods.noisy_features",
     "Normalized": "dign.models.normalize",
     "OutlierResult": "dign.evaluation.outliers",
     "RSE": "dign.methods.rse",
@@ -126,12 +136,13 @@ _PUBLIC = {
 """Public name to the module that defines it; `module:name` where its name there is another, `module:` for a module."""
 
 __all__ = [
-    "AT", "Accuracy", "Attack", "AttackResult", "AugMax", "AugMix", "Calibration", "Certificates", "Classifier",
-    "Conditions", "Confusion", "Consistency", "CutMix", "DeepAugment", "DiGN", "DiGNWithoutCR", "Ensemble", "Method",
-    "MixUp", "Normalized", "OutlierResult", "RSE", "Results", "RunConfig", "Smoothed", "Standard", "TRADES",
-    "Temperature", "UserError", "accuracy", "apply_temperature", "calibration", "certify", "confusion", "corrupt",
-    "detect_outliers", "evaluate", "fit_temperature", "from_arrays", "load_data", "load_model", "make_method",
-    "make_report", "mean_corruption_accuracy", "noise_corruption_accuracy", "open_model", "plot", "predict", "resume",
+    "AT", "Accuracy", "Attack", "AttackResult", "AugMax", "AugMix", "CURE", "Calibration", "Certificates", "Classifier",
+    "Conditions", "Confusion", "Consistency", "CutMix", "DeepAugment", "DiGN", "DiGNWithoutCR", "Ensemble", "FWAT",
+    "GradientRegularization", "LLR", "Method", "MixUp", "NoisyFeatures", "Normalized", "OutlierResult", "RSE",
+    "Results", "RunConfig", "Smoothed", "Standard", "TRADES", "Temperature", "UserError", "accuracy",
+    "apply_temperature", "calibration", "certify", "confusion", "corrupt", "detect_outliers", "evaluate",
+    "fit_temperature", "from_arrays", "load_data", "load_model", "make_method", "make_report",
+    "mean_corruption_accuracy", "noise_corruption_accuracy", "open_model", "plot", "predict", "resume",
     "robust_accuracy", "smoothed", "train", "augment", "certification", "corruptions", "data", "evaluation",
     "landscape", "methods", "metrics", "models", "publish", "report", "runs", "training", "__version__",
 ]  # fmt: skip

@@ -73,6 +73,24 @@ class Oracle:
         return torch.stack(attacked)
 
 
+class Quadratic(nn.Module):
+    """A model of two classes whose cross-entropy at label 0 is x^T A x / 2 + b x + 1, so that all is known on paper."""
+
+    def __init__(self, a: Tensor, b: Tensor) -> None:
+        super().__init__()
+        self.a, self.b = nn.Parameter(a), nn.Parameter(b)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.flatten(1)
+        loss = 0.5 * torch.einsum("ni,ij,nj->n", x, self.a, x) + x @ self.b + 1
+        return torch.stack((-loss, torch.log(-torch.expm1(-loss))), dim=1)
+
+
+@pytest.fixture
+def make_quadratic() -> type[Quadratic]:
+    return Quadratic
+
+
 @pytest.fixture
 def oracle() -> type[Oracle]:
     return Oracle

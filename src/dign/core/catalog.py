@@ -13,6 +13,11 @@ METHODS = {
     "consistency": "agreement under noise of one level, for certificates",
     "mixup": "two images mixed, and their labels",
     "cutmix": "a box of another image pasted in, labels mixed by area",
+    "gradient-regularization": "small gradients of the loss with respect to the image",
+    "cure": "gradients that hardly turn: curvature regularization",
+    "llr": "a loss that is linear around each image",
+    "fwat": "adversarial training by Frank-Wolfe steps, adapted in number if you like",
+    "noisy-features": "noise at every convolution, ensemble at test time (RSE as its authors have it)",
 }
 
 MODELS = {

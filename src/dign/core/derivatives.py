@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dign.core.errors import UserError
 
@@ -85,6 +85,15 @@ def track(x: Tensor, anchor: Tensor | None = None) -> Tensor:
     if torch.compiler.is_compiling() and anchor is not None:
         return x.detach() + 0 * (anchor - anchor.detach()).sum().to(x.dtype)
     return x.detach().requires_grad_()
+
+
+def trainable_parameter(model: nn.Module) -> Tensor | None:
+    """A parameter that is trained, as an anchor for `track`; None where there is none.
+
+    >>> trainable_parameter(nn.Linear(1, 1)).shape
+    torch.Size([1, 1])
+    """
+    return next((parameter for parameter in model.parameters() if parameter.requires_grad), None)
 
 
 def values_and_gradients(function: ImageFunction, x: Tensor, anchor: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -10,12 +10,17 @@ from dign.methods.augmax import AugMax
 from dign.methods.augmix import AugMix
 from dign.methods.base import Augmentation, Cost, Method, Outcome, Sum
 from dign.methods.consistency import Consistency
+from dign.methods.cure import CURE
 from dign.methods.cutmix import CutMix
 from dign.methods.deepaugment import DeepAugment
 from dign.methods.dign import DiGN
 from dign.methods.dign_without_cr import DiGNWithoutCR
+from dign.methods.fwat import FWAT
+from dign.methods.gradient_regularization import GradientRegularization
 from dign.methods.labels import MixedLabels
+from dign.methods.llr import LLR
 from dign.methods.mixup import MixUp
+from dign.methods.noisy_features import NoisyFeatures
 from dign.methods.rse import RSE
 from dign.methods.standard import Standard
 from dign.methods.trades import TRADES
@@ -35,11 +40,17 @@ METHODS: dict[str, type[Method]] = {
         Consistency,
         MixUp,
         CutMix,
+        GradientRegularization,
+        CURE,
+        LLR,
+        FWAT,
+        NoisyFeatures,
     )
 }
 """All methods by name: those of the paper's tables in their order, then the others."""
 
 __all__ = [
-    "AT", "METHODS", "AugMax", "AugMix", "Augmentation", "Consistency", "Cost", "CutMix", "DeepAugment", "DiGN",
-    "DiGNWithoutCR", "Method", "MixUp", "MixedLabels", "Outcome", "RSE", "Standard", "Sum", "TRADES",
+    "AT", "AugMax", "AugMix", "Augmentation", "CURE", "Consistency", "Cost", "CutMix", "DeepAugment", "DiGN",
+    "DiGNWithoutCR", "FWAT", "GradientRegularization", "LLR", "METHODS", "Method", "MixUp", "MixedLabels",
+    "NoisyFeatures", "Outcome", "RSE", "Standard", "Sum", "TRADES",
 ]  # fmt: skip

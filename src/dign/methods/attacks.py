@@ -7,10 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from dign.core.checks import check_at_least, check_integer
+from dign.core.derivatives import ImageFunction
 from dign.core.errors import UserError, unknown_name
 from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import normal_like, uniform
-from dign.core.outputs import logits_of
+from dign.core.outputs import logits_of, release
 from dign.methods.batch_checks import class_rows
 from dign.methods.labels import Labels, cross_entropy
 
@@ -74,6 +75,67 @@ def pgd(
     return (x + delta).clamp(0, 1) if clip else x + delta
 
 
+def frank_wolfe(
+    model: nn.Module,
+    x: Tensor,
+    objective: Objective,
+    *,
+    norm: str = "linf",
+    radius: float = 8 / 255,
+    steps: int = 7,
+    c: float = 2.0,
+) -> Tensor:
+    """Images x + d where `objective` is large, d <- (1 - g_k) d + g_k * radius * s with g_k = c / (c + k), from zero.
+
+    s is the gradient's sign (linf) or the gradient scaled to length one (l2): d is a mean of points of the ball's
+    surface, is never projected, and x + d is not kept in [0,1]. It costs `steps` forward and backward passes; the model
+    is attacked in eval mode and left exactly as it was.
+
+    Args:
+        model: Any module from images to logits.
+        x: Images (N,3,H,W) in [0,1].
+        objective: What to maximize, e.g. `cross_entropy_of(y)`.
+        norm: The ball's norm, "linf" or "l2".
+        radius: The ball's radius, in [0,1] pixel units.
+        steps: The number of steps, k = 0..steps - 1.
+        c: How fast later steps get shorter.
+
+    >>> model = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
+    >>> x, y = torch.rand(4, 3, 8, 8), torch.arange(4)
+    >>> attacked = frank_wolfe(model, x, cross_entropy_of(y), radius=0.1)
+    >>> bool((attacked - x).abs().max() <= 0.1 + 1e-6)
+    True
+    """
+    delta = torch.zeros_like(x)
+    with freeze_temporarily(model), torch.no_grad():
+        for k in range(steps):
+            (gradient,) = ascent(model, lambda d: x + d, objective, (delta,))
+            delta = torch.lerp(delta, radius * steepest(gradient, norm), c / (c + k))
+    return x + delta
+
+
+def losses_and_gradients(function: ImageFunction, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The values of a function (N,) and their gradients, both detached, for a frozen model; also inside compiled code.
+
+    >>> values, made = losses_and_gradients(lambda x: (x**2).sum(1), torch.tensor([[3.0]]))
+    >>> values.item(), made.item()
+    (9.0, 6.0)
+    """
+    if torch.compiler.is_compiling():
+
+        def total(variable: Tensor) -> tuple[Tensor, Tensor]:
+            values = function(variable)
+            return values.sum(), values
+
+        made, values = torch.func.grad(total, has_aux=True)(x)
+        return values, made
+    with torch.enable_grad():
+        variable = x.detach().requires_grad_()
+        values = function(variable)
+        (made,) = torch.autograd.grad(values.sum(), variable)
+    return values.detach(), made
+
+
 def ascent(
     model: nn.Module, make_batch: Callable[..., Tensor], objective: Objective, inputs: tuple[Tensor, ...]
 ) -> tuple[Tensor, ...]:
@@ -97,13 +159,9 @@ def input_gradients(
     model: nn.Module, batch: Tensor, objective: Objective, inputs: tuple[Tensor, ...]
 ) -> tuple[Tensor, ...]:
     """The gradients of the objective with respect to the `inputs` that `batch` was made from; for a frozen model."""
-    logits = logits_of(model(batch))
+    logits = release(logits_of(model(batch)))
     if not logits.requires_grad:
         raise UserError("The model gives no gradients (an ONNX file has none): an attack needs a PyTorch module.")
-    if logits._backward_hooks:
-        # With this hook Lightning Fabric insists on `fabric.backward`, which is for training: an attack has no scaled
-        # loss and no gradient to exchange.
-        logits._backward_hooks.clear()
     return torch.autograd.grad(objective(logits).sum(), inputs)
 
 

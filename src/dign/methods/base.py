@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass, field, replace
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from dign.core.derivatives import track, trainable_parameter
 from dign.core.divergences import at_least_float32
 from dign.core.errors import UserError
-from dign.core.outputs import logits_of
+from dign.core.outputs import logits_of, release
 from dign.methods.batch_checks import check_class_axis, check_images, check_labels, class_rows, warn_of_range
 from dign.methods.labels import Labels, cross_entropy
+from dign.methods.reach import Edit, Pass, Reach
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Outcome:
         logits: Detached logits of the clean batch. A method that does not pass the clean batch through the model (RSE,
             for example) gives those of the batch it trains on, which saves a pass; so does one that augments, and where
             it mixes images (MixUp), the accuracy of these logits says little.
+        measured: What a method that adapts itself has measured (`Method.adapted`), detached; most measure nothing.
 
     >>> from dign.methods import DiGN
     >>> outcome = DiGN()(nn.Sequential(nn.Flatten(), nn.Linear(192, 10)), torch.rand(4, 3, 8, 8), torch.arange(4))
@@ -38,6 +42,7 @@ class Outcome:
     loss: Tensor
     terms: dict[str, Tensor]
     logits: Tensor
+    measured: dict[str, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,8 @@ class Cost:
         backward: Backward passes.
         input_only: How many of the backward passes compute no gradients of the parameters, as in an attack: about half
             the work of a full one.
+        second_order: Passes through the graph of a backward pass, which training through a gradient needs: each about
+            the work of a full backward pass.
 
     >>> Cost(forward=8, backward=8, input_only=7).standard_steps
     5.666666666666667
@@ -57,14 +64,15 @@ class Cost:
     forward: float
     backward: float
     input_only: float = 0
+    second_order: float = 0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.forward + other.forward, self.backward + other.backward, self.input_only + other.input_only)
+        return Cost(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def standard_steps(self) -> float:
         """In steps of Standard training, a backward pass taken as twice a forward pass."""
-        return (self.forward + 2 * self.backward - self.input_only) / 3
+        return (self.forward + 2 * (self.backward + self.second_order) - self.input_only) / 3
 
 
 @dataclass(frozen=True)
@@ -111,6 +119,8 @@ class Method:
     """Whether the clean batch itself, as `augment` leaves it, goes through the model."""
     moves_pixels: ClassVar[bool] = False
     """Whether images are warped or mixed, so that their pixels no longer match the labels of pixels."""
+    differentiates: ClassVar[bool] = False
+    """Whether `penalties` differentiates the logits of the clean batch with respect to its images."""
     published: ClassVar[dict[str, dict[str, object]]] = {}
     """Published settings by data set, where they differ from the defaults (which are those for CIFAR-10)."""
 
@@ -132,6 +142,24 @@ class Method:
         """
         assert clean is not None  # sees_clean
         return {"cross_entropy": self.cross_entropy(clean, y)}
+
+    def penalties(
+        self, model: nn.Module, x: Tensor, y: Labels, clean: Tensor | None, generator: torch.Generator | None
+    ) -> dict[str, Tensor]:
+        """Further weighted terms, which need more than logits: derivatives of the model with respect to the images.
+
+        `x` is the clean batch and `clean` its logits (N,C). If the method `differentiates`, they are parts of one
+        graph, so that a gradient of the clean loss needs no further forward pass.
+        """
+        return {}
+
+    def reach(self, model: nn.Module) -> list[tuple[nn.Module, Edit]]:
+        """Layers of the model whose input the method changes while a batch passes, and how."""
+        return []
+
+    def draw_inside(self, x: Tensor, generator: torch.Generator | None) -> Tensor | None:
+        """Numbers that the changes inside the model have in common in a step, as `Pass.drawn` gives them."""
+        return None
 
     def predict(self, model: nn.Module, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Class probabilities at test time, (N,C), or (N,C,H,W) for segmentation.
@@ -157,11 +185,36 @@ class Method:
         return self
 
     @property
+    def probe_images(self) -> int:
+        """How many images of each epoch `probing` is to see before `adapted` is asked; 0 for most methods."""
+        return 0
+
+    def probing(self) -> Method:
+        """The method as it is while it measures what it adapts itself by."""
+        return self
+
+    def measure(self, x: Tensor, views: Sequence[Tensor]) -> dict[str, Tensor]:
+        """What `adapted` goes by, from the batch and its views: scalars, each a mean over the batch."""
+        return {}
+
+    def adapted(self, measured: Mapping[str, float]) -> Method:
+        """The method for the rest of an epoch, from the mean of what was measured at its start."""
+        return self
+
+    @property
     def cost(self) -> Cost:
         """Passes through the model per image and step: by default one, forward and backward."""
         return Cost(forward=1, backward=1)
 
-    def __call__(self, model: nn.Module, x: Tensor, y: Tensor, *, generator: torch.Generator | None = None) -> Outcome:
+    def __call__(
+        self,
+        model: nn.Module,
+        x: Tensor,
+        y: Tensor,
+        *,
+        generator: torch.Generator | None = None,
+        reach: Reach | None = None,
+    ) -> Outcome:
         """The loss of a batch.
 
         Args:
@@ -170,6 +223,8 @@ class Method:
             x: Float images (N,3,H,W) in [0,1].
             y: Class indices (N,); for segmentation (N,H,W).
             generator: The source of all random numbers, on the device of `x`; torch's own by default.
+            reach: Hooks that are on the model already, for a step that is compiled (`dign.methods.reach`); by default
+                they are put on the model, where the method needs any, and removed again.
 
         Raises:
             UserError: The images, the labels or the model's output have a shape or type that cannot be right.
@@ -179,7 +234,10 @@ class Method:
         warn_of_range(x)
         self._check_pixels_stay(y)
         try:
-            return self._outcome(model, x, y, generator)
+            if reach is not None or torch.compiler.is_compiling():
+                return self._outcome(model, x, y, generator, reach or self._no_reach(model))
+            with self.attach(model) as hooks:
+                return self._outcome(model, x, y, generator, hooks)
         except IndexError as error:  # what torch says of a label on the CPU; on a GPU the kernel stops
             if not re.match(r"Target -?\d+ is out of bounds", str(error)):
                 raise
@@ -187,6 +245,22 @@ class Method:
                 f"labels go from {int(y.min())} to {int(y.max())}, but the model returns fewer logits per image: "
                 "expected one for each class, and labels from 0 on."
             ) from error
+
+    @contextmanager
+    def attach(self, model: nn.Module) -> Iterator[Reach]:
+        """Have the hooks of the method on a model until the block ends."""
+        hooks = Reach([edit for part in self.parts for edit in part.reach(model)])
+        with hooks.attach():
+            yield hooks
+
+    def _no_reach(self, model: nn.Module) -> Reach:
+        """For compiled code, which cannot put hooks on a model."""
+        if any(part.reach(model) for part in self.parts):
+            raise UserError(
+                f"a compiled step of {self.title} needs its hooks: compile a function that is given `reach=hooks`, and "
+                "call it inside `with method.attach(model) as hooks`."
+            )
+        return Reach([])
 
     def prepare(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> Material:
         """Augment a batch and make the views of it; what is drawn is drawn here."""
@@ -209,17 +283,36 @@ class Method:
         """The parts whose terms make the loss: all but augmentations, or one of these if there is nothing else."""
         return tuple(part for part in self.parts if not isinstance(part, Augmentation)) or self.parts[:1]
 
-    def _outcome(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> Outcome:
+    def _outcome(
+        self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None, reach: Reach
+    ) -> Outcome:
         made = self.prepare(model, x, y, generator)
-        batches = [made.x] if self.sees_clean else []
+        differentiates = any(part.differentiates for part in self.losses)
+        x = track(made.x, trainable_parameter(model)) if differentiates else made.x
+        batches = [x] if self.sees_clean else []
         batches += [view for views in made.views for view in views]
-        logits = forward(model, batches, together=self.together)
+        owners = ("",) * self.sees_clean
+        owners += tuple(part.key for part, views in zip(self.losses, made.views, strict=True) for _ in views)
+        drawn = {part.key: part.draw_inside(x, generator) for part in self.parts} if reach.edits else {}
+        logits = forward(
+            model,
+            batches,
+            together=self.together,
+            reach=reach,
+            passing=Pass(len(x), owners, made.y, drawn, generator),
+            release_hooks=differentiates,
+        )
         remaining = iter([class_rows(each, y) for each in logits])
         clean = next(remaining) if self.sees_clean else None
         seen = [[next(remaining) for _ in views] for views in made.views]
         terms = self.judge(clean, seen, made.y.flatten())
+        measured: dict[str, Tensor] = {}
+        for part, views in zip(self.losses, made.views, strict=True):
+            terms |= part.penalties(model, x, made.y, clean, generator)
+            measured |= part.measure(made.x, views)
         loss = torch.stack(list(terms.values())).sum()
-        return Outcome(loss, {name: term.detach() for name, term in terms.items()}, logits[0].detach())
+        shown = {name: term.detach() for name, term in terms.items()}
+        return Outcome(loss, shown, logits[0].detach(), {name: each.detach() for name, each in measured.items()})
 
     def __add__(self, other: Method) -> Method:
         if not isinstance(other, Method):
@@ -292,10 +385,20 @@ class Sum(Method):
     def cost(self) -> Cost:
         shared = max(sum(part.sees_clean for part in self.losses) - 1, 0)
         total = sum((part.cost for part in self.losses), start=Cost(0, 0))
-        return Cost(total.forward - shared, total.backward - shared, total.input_only)
+        return replace(total, forward=total.forward - shared, backward=total.backward - shared)
 
     def at(self, progress: float) -> Method:
         return Sum([part.at(progress) for part in self.parts])
+
+    @property
+    def probe_images(self) -> int:
+        return max(part.probe_images for part in self.parts)
+
+    def probing(self) -> Method:
+        return Sum([part.probing() if part.probe_images else part for part in self.parts])
+
+    def adapted(self, measured: Mapping[str, float]) -> Method:
+        return Sum([part.adapted(measured) if part.probe_images else part for part in self.parts])
 
     def predict(self, model: nn.Module, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """As the first part that overrides `predict` does (RSE's ensemble), otherwise in one plain pass."""
@@ -312,22 +415,42 @@ class Sum(Method):
         return hash(self.parts)
 
 
-def forward(model: nn.Module, batches: Sequence[Tensor], *, together: bool) -> list[Tensor]:
+def forward(
+    model: nn.Module,
+    batches: Sequence[Tensor],
+    *,
+    together: bool,
+    reach: Reach | None = None,
+    passing: Pass | None = None,
+    release_hooks: bool = False,
+) -> list[Tensor]:
     """The logits of each batch.
 
     Args:
         model: Any module whose output `dign.core.outputs.logits_of` understands.
         batches: Batches of images, each (N,3,H,W).
         together: Make one pass over all of them, otherwise one pass each.
+        reach: Hooks on the model that are to work in these passes.
+        passing: What they are told: the owners of the batches, one for each.
+        release_hooks: Whether gradients of the logits are taken otherwise than by training (`release`).
 
     >>> images = torch.rand(2, 3, 8, 8)
     >>> [logits.shape[1] for logits in forward(nn.Flatten(), [images, images], together=True)]
     [192, 192]
     """
+    reach = reach or Reach([])
+
+    def make_pass(batch: Tensor, passing: Pass | None) -> Tensor:
+        reach.current = passing
+        logits = logits_of(model(batch))
+        reach.current = None
+        return release(logits) if release_hooks else logits
+
     if not together or len(batches) == 1:
-        return [logits_of(model(batch)) for batch in batches]
+        owners = [None] * len(batches) if passing is None else [replace(passing, owners=(o,)) for o in passing.owners]
+        return [make_pass(batch, each) for batch, each in zip(batches, owners, strict=True)]
     sizes = [len(batch) for batch in batches]
-    logits = logits_of(model(torch.cat(list(batches))))
+    logits = make_pass(torch.cat(list(batches)), passing)
     if logits.dim() == 0 or len(logits) != sum(sizes):
         raise UserError(f"the model returned logits of shape {tuple(logits.shape)} for {sum(sizes)} images.")
     return list(logits.split(sizes))

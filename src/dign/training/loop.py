@@ -44,6 +44,7 @@ from dign.runs.checkpoints import load_state, save_state, save_weights
 from dign.runs.config import RunConfig
 from dign.runs.epochs import fill_epochs
 from dign.runs.folder import Run, check_new_folder, load_run, lock_run, was_started_by
+from dign.training.adaptation import Adaptation
 from dign.training.averaging import WeightAverage
 from dign.training.batches import BatchSource, DecodedBatches, make_batch_source
 from dign.training.best_weights import BEST_FILES, BestWeights
@@ -208,6 +209,7 @@ class _Training:
         self.batch_size = global_batch_size(config, data)
         self.steps_per_epoch = steps_per_epoch(config, data)
         self.total = config.epochs * self.steps_per_epoch
+        self.adaptation = Adaptation(self.method, self.batch_size, self.steps_per_epoch)
         self._order = lru_cache(maxsize=2)(
             partial(draw_order, data.train.labels, seed=config.seed, balance=config.balance)
         )
@@ -239,7 +241,11 @@ class _Training:
             weight_decay=config.weight_decay,
         )
         # One graph per shape: a run has few shapes, and a graph for all of them would be slower.
-        forward: Any = torch.compile(self.model, dynamic=False) if config.compile else self.model
+        # What compiled models give cannot be differentiated twice, and they take no hooks: then the whole step is
+        # compiled, or nothing.
+        inside = bool(self.method.cost.second_order) or any(part.reach(self.model) for part in self.method.parts)
+        compiles = config.compile and not inside
+        forward: Any = torch.compile(self.model, dynamic=False) if compiles else self.model
         self.wrapped, self.optimizer = self.fabric.setup(forward, optimizer)
         self.compiled = self._compile_step()
         self.statistics = RunningStatistics(self.model, self.team)
@@ -247,7 +253,7 @@ class _Training:
 
     def _compile_step(self) -> CompiledStep | None:
         """The whole step, if it is to be compiled; several processes compile the model alone, which Fabric wraps."""
-        if not self.config.compile or self.team.world_size > 1:
+        if not self.config.compile or self.team.world_size > 1 or self.adaptation.adapts:
             return None
         precision = resolve_precision(self.config.precision, self.device)
         return CompiledStep(self.method.at(1.0), self.model, self.device, precision)
@@ -365,9 +371,9 @@ class _Training:
         x, y = self._batch(step)
         seed = derive_seed(self.config.seed, "model", step * self.team.world_size + self.team.rank)
         seed_global_generators(seed, self.device)  # for random layers such as dropout
-        method = self.method.at(step / self.total)
+        method = self.adaptation.method_at(step).at(step / self.total)
         generator = self.team.generator(self.config.seed, "method", step, self.device)
-        losses = [
+        outcomes = [
             self._backward(method, part, generator, is_last=number == self.config.accumulate)
             for number, part in enumerate(self._parts(x, y), 1)
         ]
@@ -380,8 +386,10 @@ class _Training:
         self.statistics.average()
         if self.average is not None:
             self.average.update(step)
-        means = self.team.mean({name: torch.stack([each[name] for each in losses]).mean() for name in losses[0]})
+        means = self.team.mean(_average([{"": loss, **terms} for loss, terms, _ in outcomes]))
         self.unlogged.append(Step(step, means.pop(""), means))
+        if self.adaptation.adapts:
+            self.adaptation.record(step, _average([measured for _, _, measured in outcomes]), self.team)
 
     def _parts(self, x: Tensor, y: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """The parts of a batch that pass through the model one after the other."""
@@ -390,16 +398,17 @@ class _Training:
 
     def _backward(
         self, method: Method, part: tuple[Tensor, Tensor], generator: torch.Generator, *, is_last: bool
-    ) -> dict[str, Tensor]:
-        """Add up the gradients of a part of the batch; returns its loss and the terms of it."""
+    ) -> tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]:
+        """Add up the gradients of a part of the batch; returns its loss, the terms of it, and what was measured."""
+        measured: dict[str, Tensor] = {}
         with self.fabric.no_backward_sync(self.wrapped, enabled=not is_last):  # processes exchange the sum
             if self.compiled is not None and self.compiled.method == method:
                 loss, terms = self.compiled(*part, generator)
             else:  # a method that is still ramping up would be compiled again at every step
                 outcome = method(self.wrapped, *part, generator=generator)
-                loss, terms = outcome.loss, outcome.terms
+                loss, terms, measured = outcome.loss, outcome.terms, outcome.measured
             self.fabric.backward(loss / self.config.accumulate if self.config.accumulate > 1 else loss)
-        return {"": loss.detach(), **terms}
+        return loss.detach(), terms, measured
 
     def _batch(self, step: int) -> tuple[Tensor, Tensor]:
         images, y = self.source.get(step)
@@ -460,7 +469,7 @@ class _Training:
             check_finite(self.unlogged, self.model, self.run)
             if self.team.is_rank_zero:
                 unlogged, average = stack(self.unlogged), self.average.tensors if self.average else {}
-                facts = {"step": done, "seconds": self._seconds(), **self._scaler_state()}
+                facts = {"step": done, "seconds": self._seconds(), **self._scaler_state(), **self.adaptation.state()}
                 save_state(self.run.checkpoint, self.model, self.optimizer, unlogged, average, **facts)
 
     def _scaler_state(self) -> dict[str, Any]:
@@ -478,6 +487,7 @@ class _Training:
                 self.average.restore(average)
             if self._scaler_state():
                 self.fabric.strategy.precision.load_state_dict(json.loads(metadata["scale"]))
+            self.adaptation.restore(metadata, self.device)
             self.unlogged = unstack({name: tensor.to(self.device, copy=True) for name, tensor in unlogged.items()})
             self.seconds_before, step = float(metadata["seconds"]), int(metadata["step"])
         except (KeyError, ValueError, IndexError, TypeError) as error:
@@ -507,6 +517,11 @@ class _Training:
             write_calibrator(self.run.path, fitted)
         save_weights(self.run.weights, self.model)
         _remove_leftovers(self.run)
+
+
+def _average(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of each number over the parts of a batch."""
+    return {name: torch.stack([each[name] for each in parts]).mean() for name in parts[0]}
 
 
 def _remove_leftovers(run: Run) -> None:

@@ -1,0 +1,50 @@
+"""Methods that adapt themselves: when they probe, what they adapt by, and what a checkpoint keeps of it."""
+
+import torch
+
+from dign.methods import FWAT, DiGN
+from dign.parallel.team import SINGLE_PROCESS
+from dign.training.adaptation import Adaptation
+
+CPU = torch.device("cpu")
+
+
+def measured(value):
+    return {"distortion": torch.tensor(value)}
+
+
+def test_each_epoch_begins_with_a_probe_and_goes_on_adapted():
+    adaptation = Adaptation(FWAT(steps=1, min_distortion=0.9), batch_size=400, steps_per_epoch=5)
+    taken = []
+    for step in range(10):
+        taken.append(adaptation.method_at(step).steps)
+        adaptation.record(step, measured(0.5 if step < 5 else 0.95), SINGLE_PROCESS)
+    assert taken == [2, 2, 2, 2, 2, 2, 2, 2, 1, 1], "three steps see 1200 images; then 1 + 1 steps, then 2 // 2"
+
+
+def test_an_epoch_shorter_than_the_probe_is_a_probe():
+    adaptation = Adaptation(FWAT(steps=5, min_distortion=0.9), batch_size=10, steps_per_epoch=3)
+    for step in range(3):
+        assert adaptation.method_at(step).steps == 2
+        adaptation.record(step, measured(0.5), SINGLE_PROCESS)
+    assert adaptation.method.steps == 6
+
+
+def test_a_restored_state_goes_on_as_if_nothing_had_happened():
+    method = DiGN() + FWAT(steps=4, min_distortion=0.9)
+    one = Adaptation(method, 400, 5)
+    for step, value in enumerate((0.1, 0.95, 0.99, 0, 0, 0.97)):
+        one.record(step, measured(value), SINGLE_PROCESS)
+    other = Adaptation(method, 400, 5)
+    other.restore({key: str(value) for key, value in one.state().items()}, CPU)
+    assert other.method == one.method and other.method.parts[1].steps == 5
+    for each in (one, other):
+        for step in (6, 7):
+            each.record(step, measured(0.95), SINGLE_PROCESS)
+    assert one.method == other.method and one.method.parts[1].steps == 2
+
+
+def test_other_methods_have_no_state():
+    adaptation = Adaptation(DiGN(), 400, 5)
+    assert not adaptation.adapts and adaptation.state() == {} and adaptation.method_at(0) == DiGN()
+    adaptation.restore({}, CPU)
