@@ -25,6 +25,11 @@ def test_a_quadratic_loss_in_closed_form(make_quadratic, matrix, x):
 
 def test_against_the_plainest_code(oracle, normed_recorder, x, y):
     """Image by image, in eval mode, where batch norm does not mix them."""
+    normed_recorder.train()
+    outcome = CURE(weight=3.0, step=0.7)(normed_recorder, x, y)
+    assert normed_recorder.modes == [True, False, False]
+    assert all(module.training for module in normed_recorder.modules())
+    assert normed_recorder.body[1].num_batches_tracked == 1
     body = normed_recorder.body.eval()
 
     def gradient(image, label):
@@ -36,12 +41,7 @@ def test_against_the_plainest_code(oracle, normed_recorder, x, y):
         here = gradient(image, label)
         z = here.sign() / here.sign().norm()
         penalties.append((gradient(image + 0.7 * z, label) - here).norm().item())
-    normed_recorder.train()
-    outcome = CURE(weight=3.0, step=0.7)(normed_recorder, x, y)
     assert outcome.terms["curvature_penalty"].item() == pytest.approx(3 * sum(penalties) / 6, rel=1e-4)
-    assert normed_recorder.modes == [True, False, False]
-    assert all(module.training for module in normed_recorder.modules())
-    assert normed_recorder.body[1].num_batches_tracked == 1
 
 
 def test_the_step_grows():

@@ -11,7 +11,7 @@ from dign.models import build
 from dign.training.compiling import CompiledStep
 
 CPU = torch.device("cpu")
-FEW_STEPS = {"at": {"steps": 2}, "trades": {"steps": 2}, "augmax": {"steps": 2}}
+FEW_STEPS = {key: {"steps": 2} for key in ("at", "trades", "augmax", "fwat", "llr")}
 """A loop is unrolled: two steps of an attack show what seven do, sooner."""
 SUMS = {"sum": DiGN() + AugMix(), "mixed": CutMix() + DiGN()}
 CHOSEN = {key: kind(**FEW_STEPS.get(key, {})) for key, kind in METHODS.items()} | SUMS

@@ -132,7 +132,7 @@ def image_noise(x: Tensor, *, first: int, seed: int, purpose: str, draw: int) ->
 def normal_like(x: Tensor, generator: torch.Generator | None) -> Tensor:
     """Standard normal numbers of the shape, type and device of images x (N,...)."""
     if torch.compiler.is_compiling():
-        drawn: Tensor = _compiled_normal(x)
+        drawn: Tensor = _compiled_normal(x.detach())
         return drawn
     if isinstance(generator, NumberedGenerator):
         draw, generator.draws = generator.draws, generator.draws + 1

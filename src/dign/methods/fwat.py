@@ -40,7 +40,7 @@ class FWAT(Method):
 
     >>> model = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
     >>> list(FWAT(steps=2)(model, torch.rand(4, 3, 8, 8), torch.arange(4)).terms)
-    ['adversarial_cross_entropy']
+    ['frank_wolfe_cross_entropy']
     """
 
     key = "fwat"
@@ -74,7 +74,7 @@ class FWAT(Method):
         return [frank_wolfe(model, x, cross_entropy_of(y), **rule)]
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Labels) -> dict[str, Tensor]:
-        return {"adversarial_cross_entropy": self.cross_entropy(views[0], y)}
+        return {"frank_wolfe_cross_entropy": self.cross_entropy(views[0], y)}
 
     @property
     def probe_images(self) -> int:
@@ -103,7 +103,7 @@ def distortion(delta: Tensor, radius: float) -> Tensor:
 
     It is 1 where all steps of an attack had the same signs, as they have on a linear loss.
 
-    >>> distortion(torch.full((1, 3, 8, 8), 0.1), 0.1)
-    tensor([1.])
+    >>> round(distortion(torch.full((1, 3, 8, 8), 0.1), 0.1).item(), 4)
+    1.0
     """
     return norms(delta) / max(radius * delta[0].numel() ** 0.5, 1e-12)

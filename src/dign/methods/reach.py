@@ -100,9 +100,8 @@ def find_layers(model: nn.Module, names: Sequence[str]) -> list[nn.Module]:
     for name in names:
         matching = [path for path in known if path == name or path.endswith(f".{name}")]
         if not matching:
-            raise UserError(
-                f"the model has no layer '{name}': expected one of {join_names(list(filter(None, known)), 8)}."
-            )
+            names = join_names(list(filter(None, known)), 8)
+            raise UserError(f"the model has no layer '{name}': expected a name such as {names}.")
         found.append(known[min(matching, key=len)])
     return found
 
