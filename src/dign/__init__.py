@@ -82,7 +82,7 @@ _PUBLIC = {
     "AugMax": "dign.methods.augmax",
     "AugMix": "dign.methods.augmix",
     "CURE": "dign.methods.cure",
-    "Calibration": "dign.metrics.calibration",
+    "Calibration": "dign.metrics.calibration_bins",
     "Certificates": "dign.certification.smoothing",
     "Classifier": "dign.runs.classifier",
     "Conditions": "dign.evaluation.conditions",

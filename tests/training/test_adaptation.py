@@ -1,10 +1,16 @@
 """Methods that adapt themselves: when they probe, what they adapt by, and what a checkpoint keeps of it."""
 
+import os
+import signal
+
+import pytest
 import torch
 
 from dign.methods import FWAT, DiGN
 from dign.parallel.team import SINGLE_PROCESS
 from dign.training.adaptation import Adaptation
+from dign.training.interrupts import Interrupted
+from dign.training.loop import _Training, resume, train
 
 CPU = torch.device("cpu")
 
@@ -48,3 +54,34 @@ def test_other_methods_have_no_state():
     adaptation = Adaptation(DiGN(), 400, 5)
     assert not adaptation.adapts and adaptation.state() == {} and adaptation.method_at(0) == DiGN()
     adaptation.restore({}, CPU)
+
+
+@pytest.mark.slow
+def test_a_resumed_run_takes_the_steps_that_an_uninterrupted_one_takes(tmp_path, monkeypatch):
+    settings = {"fwat": {"steps": 1, "min_distortion": 0.99}}
+    config = {"data": "digits", "size": 8, "epochs": 3, "batch_size": 400, "method": "fwat", "settings": settings}
+    taken = []
+    original = FWAT.views
+
+    def views(self, *args):
+        taken.append(self.steps)
+        return original(self, *args)
+
+    monkeypatch.setattr(FWAT, "views", views)
+    whole = train(config, tmp_path / "whole", quiet=True)
+    expected, taken[:] = list(taken), []
+    step = _Training._step
+
+    def step_then_stop(training, number):
+        step(training, number)
+        if number == 4:  # in the middle of the second probe
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(_Training, "_step", step_then_stop)
+    with pytest.raises(Interrupted):
+        train(config, tmp_path / "parts", quiet=True)
+    monkeypatch.setattr(_Training, "_step", step)
+    parts = resume(tmp_path / "parts", quiet=True)
+    assert taken == expected and len(set(expected)) > 1
+    for ours, theirs in zip(whole.model().parameters(), parts.model().parameters(), strict=True):
+        assert torch.equal(ours, theirs)

@@ -7,19 +7,23 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+
 
 @contextmanager
-def freeze_temporarily(model: nn.Module) -> Iterator[nn.Module]:
+def freeze_temporarily(model: nn.Module, *, keep_mode: bool = False) -> Iterator[nn.Module]:
     """Put every submodule into eval mode and stop gradients of all parameters, until the block ends.
 
     In eval mode batch norm does not mix the images of a batch, so the gradient of a sum over images is each image's
     own gradient. Without gradients of parameters a backward pass is about half the work and never writes `.grad`. The
     mode of each submodule (a backbone kept in eval mode stays there) and the `requires_grad` of each parameter are
-    restored, also after an exception. A model shared with other processes does not wait for them.
+    restored, also after an exception. A model shared with other processes does not wait for them. With `keep_mode` the
+    parameters alone are frozen.
     """
     if torch.compiler.is_compiling():  # which takes gradients of inputs alone, and cannot stop those of parameters
         before = [(module, module.training) for module in model.modules()]
-        model.eval()
+        if not keep_mode:
+            model.eval()
         yield model
         for module, training in before:
             module.training = training
@@ -28,7 +32,8 @@ def freeze_temporarily(model: nn.Module) -> Iterator[nn.Module]:
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     shared = [module for module, _ in modes if isinstance(module, DistributedDataParallel)]
     try:
-        model.eval()
+        if not keep_mode:
+            model.eval()
         for parameter in trainable:
             parameter.requires_grad_(False)
         with ExitStack() as unshared:
@@ -43,15 +48,23 @@ def freeze_temporarily(model: nn.Module) -> Iterator[nn.Module]:
 
 
 @contextmanager
-def eval_temporarily(model: nn.Module) -> Iterator[nn.Module]:
-    """Put every submodule into eval mode until the block ends; parameters keep their gradients.
+def still_temporarily(model: nn.Module) -> Iterator[nn.Module]:
+    """Let the model compute as in training, but without anything random and without a record, until the block ends.
 
-    For losses in which each image must stand for itself: the passes inside are trained through.
+    Batch norms that are being trained take the statistics of each batch, and do not add them to their running ones;
+    everything else is in eval mode. For losses that compare several passes and are trained through: with the running
+    statistics, which lag behind the weights, a network would learn to satisfy them in eval mode alone.
     """
     modes = [(module, module.training) for module in model.modules()]
+    norms = [module for module, training in modes if training and type(module) in BATCH_NORMS]
+    tracked = [norm.track_running_stats for norm in norms]
+    model.eval()
+    for norm in norms:
+        norm.training, norm.track_running_stats = True, False
     try:
-        model.eval()
         yield model
     finally:
         for module, training in modes:
             module.training = training
+        for norm, track in zip(norms, tracked, strict=True):
+            norm.track_running_stats = track

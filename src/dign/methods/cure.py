@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from dign.core.checks import check_at_least, check_fraction
 from dign.core.derivatives import gradient_change, norms, per_image, trainable_parameter, values_and_gradients
 from dign.core.divergences import at_least_float32
-from dign.core.freezing import eval_temporarily
+from dign.core.freezing import still_temporarily
 from dign.methods.base import Cost, Method
 from dign.methods.image_losses import image_losses
 from dign.methods.labels import Labels
@@ -19,8 +19,8 @@ class CURE(Method):
     """Cross-entropy on the clean batch, and gradients with respect to the image that hardly turn on the steepest way.
 
     Loss: L(f(x), y) + weight * mean_i ||grad_x L(x_i + step * z_i) - grad_x L(x_i)||_2 with z = sign(grad_x L(x)),
-    scaled to length one: a finite difference of the Hessian's product with z. The model is in eval mode for the
-    penalty.
+    scaled to length one: a finite difference of the Hessian's product with z. Batch norms take the statistics of each
+    batch for it, and record none (`dign.core.freezing.still_temporarily`).
 
     Args:
         weight: Weight of the penalty, the publication's gamma.
@@ -48,7 +48,7 @@ class CURE(Method):
     def penalties(
         self, model: nn.Module, x: Tensor, y: Labels, clean: Tensor | None, generator: torch.Generator | None
     ) -> dict[str, Tensor]:
-        with eval_temporarily(model):
+        with still_temporarily(model):
             loss = image_losses(model, y)
             anchor = trainable_parameter(model)
             _, here = values_and_gradients(loss, x, anchor)

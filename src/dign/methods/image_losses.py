@@ -21,8 +21,6 @@ def cross_entropy_by_image(logits: Tensor, y: Labels, images: int) -> Tensor:
 def image_losses(model: nn.Module, y: Labels) -> ImageFunction:
     """The function from images to the cross-entropy of each, which can be differentiated with respect to them.
 
-    The model should be in eval mode, in which batch norm does not mix the images.
-
     >>> import torch
     >>> image_losses(nn.Flatten(), torch.tensor([0, 1]))(torch.zeros(2, 1, 2, 2)).shape
     torch.Size([2])

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from dign.core.checks import check_at_least
 from dign.core.derivatives import dots, per_image, trainable_parameter, values_and_gradients
 from dign.core.divergences import at_least_float32
-from dign.core.freezing import eval_temporarily, freeze_temporarily
+from dign.core.freezing import freeze_temporarily, still_temporarily
 from dign.methods.attacks import PGDSettings, losses_and_gradients, project, start_in_ball, steepest
 from dign.methods.base import Cost, Method
 from dign.methods.image_losses import image_losses
@@ -21,7 +21,8 @@ class LLR(PGDSettings, Method):
 
     Loss: L(x) + weight * mean g(d*) + slope_weight * mean |d* . grad_x L(x)|, with g(d) = |L(x + d) - L(x) - d . grad_x
     L(x)| the distance of the loss from its tangent and d* = argmax of g over ||d|| <= radius, found by gradient ascent
-    from a random point: at d = 0 the distance has no gradient. The model is in eval mode for the penalties.
+    from a random point: at d = 0 the distance has no gradient. Batch norms take the statistics of each batch for the
+    penalties, and record none (`dign.core.freezing.still_temporarily`).
 
     Args:
         weight: Weight of the distance, the publication's lambda.
@@ -54,7 +55,7 @@ class LLR(PGDSettings, Method):
     def penalties(
         self, model: nn.Module, x: Tensor, y: Labels, clean: Tensor | None, generator: torch.Generator | None
     ) -> dict[str, Tensor]:
-        with eval_temporarily(model):
+        with still_temporarily(model):
             loss = image_losses(model, y)
             value, gradient = values_and_gradients(loss, x, trainable_parameter(model))
             d = self._worst(model, x, y, value.detach(), gradient.detach(), generator)
@@ -72,7 +73,7 @@ class LLR(PGDSettings, Method):
         start = start_in_ball(x, self.norm, self.radius, self.start, generator)
         d = project(start, x, self.norm, self.radius, self.clip)
         step_size = 2.5 * self.radius / self.steps if self.step_size is None else self.step_size
-        with freeze_temporarily(model), torch.no_grad():
+        with freeze_temporarily(model, keep_mode=True), torch.no_grad():
             for _ in range(self.steps):
                 losses, there = losses_and_gradients(image_losses(model, y), x + d)
                 side = (losses - value - dots(d, gradient)).sign()
