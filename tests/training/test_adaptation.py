@@ -59,7 +59,7 @@ def test_other_methods_have_no_state():
 @pytest.mark.slow
 def test_a_resumed_run_takes_the_steps_that_an_uninterrupted_one_takes(tmp_path, monkeypatch):
     settings = {"fwat": {"steps": 1, "min_distortion": 0.99}}
-    config = {"data": "digits", "size": 8, "epochs": 3, "batch_size": 400, "method": "fwat", "settings": settings}
+    config = {"data": "digits", "size": 8, "epochs": 3, "batch_size": 250, "method": "fwat", "settings": settings}
     taken = []
     original = FWAT.views
 
@@ -74,7 +74,7 @@ def test_a_resumed_run_takes_the_steps_that_an_uninterrupted_one_takes(tmp_path,
 
     def step_then_stop(training, number):
         step(training, number)
-        if number == 4:  # in the middle of the second probe
+        if number == 6:  # in the middle of the second probe
             os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(_Training, "_step", step_then_stop)

@@ -56,7 +56,8 @@ def still_temporarily(model: nn.Module) -> Iterator[nn.Module]:
     statistics, which lag behind the weights, a network would learn to satisfy them in eval mode alone.
     """
     modes = [(module, module.training) for module in model.modules()]
-    norms = [module for module, training in modes if training and type(module) in BATCH_NORMS]
+    plain = [module for module, training in modes if training and type(module) in BATCH_NORMS]
+    norms = [module for module in plain if isinstance(module, BATCH_NORMS)]
     tracked = [norm.track_running_stats for norm in norms]
     model.eval()
     for norm in norms:

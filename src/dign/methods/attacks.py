@@ -79,9 +79,9 @@ def frank_wolfe(
     model: nn.Module,
     x: Tensor,
     objective: Objective,
-    *,
     norm: str = "linf",
     radius: float = 8 / 255,
+    *,
     steps: int = 7,
     c: float = 2.0,
 ) -> Tensor:

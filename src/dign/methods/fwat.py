@@ -1,5 +1,6 @@
 """Frank-Wolfe adversarial training, and FW-AT-Adapt (Tsiligkaridis and Roberts, 2022)."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -70,8 +71,8 @@ class FWAT(Method):
         return Cost(forward=self.steps + 1, backward=self.steps + 1, input_only=self.steps)
 
     def views(self, model: nn.Module, x: Tensor, y: Labels, generator: torch.Generator | None) -> list[Tensor]:
-        rule = {"norm": self.norm, "radius": self.radius, "steps": self.steps, "c": self.c}
-        return [frank_wolfe(model, x, cross_entropy_of(y), **rule)]
+        objective, ball = cross_entropy_of(y), (self.norm, self.radius)
+        return [frank_wolfe(model, x, objective, *ball, steps=self.steps, c=self.c)]
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Labels) -> dict[str, Tensor]:
         return {"frank_wolfe_cross_entropy": self.cross_entropy(views[0], y)}
@@ -106,4 +107,5 @@ def distortion(delta: Tensor, radius: float) -> Tensor:
     >>> round(distortion(torch.full((1, 3, 8, 8), 0.1), 0.1).item(), 4)
     1.0
     """
-    return norms(delta) / max(radius * delta[0].numel() ** 0.5, 1e-12)
+    longest: float = max(radius * math.sqrt(delta[0].numel()), 1e-12)
+    return norms(delta) / longest
