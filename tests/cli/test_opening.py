@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 from rich.console import Console
 
@@ -24,3 +26,22 @@ def test_no_bar_outside_a_terminal(capsys):
     with show_progress(Console(stderr=True), "evaluate") as follow:
         follow(1, 2)
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_long_measurement_is_told_once_that_fewer_images_would_do(capsys, monkeypatch):
+    clock = iter([0.0, 1.0, 20.0, 40.0])
+    monkeypatch.setattr("dign.cli.opening.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    with show_progress(Console(stderr=True), "evaluate", all_images=True) as follow:
+        for done in (1, 100, 200):
+            follow(done, 10_000)
+    error = capsys.readouterr().err
+    assert error.count("--images 300") == 1 and "9900 predictions take about 33 min more" in error
+
+
+def test_a_short_one_or_one_of_few_images_is_not(capsys, monkeypatch):
+    for done, all_images in ((9_000, True), (100, False)):
+        clock = iter([0.0, 20.0])
+        monkeypatch.setattr("dign.cli.opening.time", SimpleNamespace(monotonic=clock.__next__))
+        with show_progress(Console(stderr=True), "evaluate", all_images=all_images) as follow:
+            follow(done, 10_000)
+    assert capsys.readouterr().err == ""

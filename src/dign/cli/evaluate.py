@@ -177,7 +177,7 @@ def _evaluate_runs(runs: tuple[str, ...], options: dict[str, Any], console: Cons
     for run in opened:
         name = run.path.resolve().name
         sentences: list[str] = []
-        with show_progress(console, f"evaluate {name}") as follow:
+        with show_progress(console, f"evaluate {name}", all_images=not options["images"]) as follow:
             folder = options["benchmark"]
             with team.all_or_none():
                 conditions = on_the_fly
@@ -240,7 +240,8 @@ def _evaluate_opened(
         if options["benchmark"]:
             wanted = conditions.severities if options["severity"] else None
             conditions = benchmark_for(data, options["benchmark"], (*options["sets"], *options["only"]), wanted)
-    with show_progress(console, f"evaluate {subject.about.name}") as follow:
+    title = f"evaluate {subject.about.name}"
+    with show_progress(console, title, all_images=not options["images"]) as follow:
         results, examples = evaluate_subject(subject, data, conditions, team=team, progress=follow, **_common(options))
     with team.all_or_none():
         if team.is_rank_zero:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +35,8 @@ class Saved(Protocol):
         """The entry for --json."""
 
 
+SURE, LONG = 15.0, 600.0
+"""Seconds after which the time left is known, and of time left from which on it is worth a word."""
 OF_MODEL = ("weights", "trust", "mean", "std", "fit", "crop_fraction", "interpolation")
 """Options about a model that runs and hub folders know by themselves."""
 
@@ -145,11 +148,33 @@ def _numbers(name: str, options: dict[str, Any]) -> tuple[float, ...] | None:
 
 
 @contextmanager
-def show_progress(console: Console, title: str) -> Iterator[Follower]:
-    """A progress bar in a terminal; the follower is told what is done, and of how much."""
+def show_progress(console: Console, title: str, *, all_images: bool = False) -> Iterator[Follower]:
+    """A progress bar in a terminal; the follower is told what is done, and of how much.
+
+    With `all_images` a long measurement is told, once, that fewer would do.
+    """
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from dign.training.cost import describe_duration
 
     columns = (TextColumn("[bold]{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
     with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task(title, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+        started, told = time.monotonic(), not all_images
+
+        def follow(done: int, total: int) -> None:
+            nonlocal told
+            progress.update(task, completed=done, total=total)
+            passed = time.monotonic() - started
+            if not told and done and passed > SURE:
+                told = True
+                left = passed * (total - done) / done
+                if left > LONG:
+                    console.print(
+                        f"{total - done} predictions take about {describe_duration(left)} more: `--images 300` "
+                        "measures 300 images, evenly spaced, `--severity 3` one severity.",
+                        highlight=False,
+                        soft_wrap=True,
+                    )
+
+        yield follow
