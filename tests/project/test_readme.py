@@ -11,6 +11,7 @@ from PIL import Image
 from torch.utils.data import DataLoader, TensorDataset
 
 from dign.cli import main
+from dign.models import build
 
 ROOT = Path(__file__).parents[2]
 README = "README.md"
@@ -72,7 +73,9 @@ def test_the_commands_run_as_written_only_smaller(tmp_path, monkeypatch):
         (tmp_path / folder).symlink_to(ROOT / folder)
     _photographs(tmp_path / "photos")
     (tmp_path / "picture.jpg").write_bytes((tmp_path / "photos" / "cat" / "0.jpg").read_bytes())
-    small = ["--epochs", "1", "--model", "tinynet", "--batch-size", "64", "--quiet"]
+    torch.save(build("efficientnet_lite0", classes=1000, image_size=(128, 128)).state_dict(), "lite0.pth")
+    few = ["--epochs", "1", "--batch-size", "64", "--quiet"]
+    small = [*few, "--model", "tinynet"]
     appended = {
         "train": small,
         "evaluate": ["--only", "noise", "--severity", "5", "--quiet"],
@@ -88,7 +91,8 @@ def test_the_commands_run_as_written_only_smaller(tmp_path, monkeypatch):
         if "runs/standard" in words and not (tmp_path / "runs" / "standard").exists():
             run("train", "digits", "--method", "standard", "--size", "16", *small, "--out", "runs/standard")
             run("evaluate", "runs/standard", "--only", "noise", "--severity", "5", "--quiet")
-        run(*words, *([] if "--resume" in words else appended.get(verb, [])))
+        more = few if "--init" in words else appended.get(verb, [])
+        run(*words, *([] if "--resume" in words else more))
     assert {"train", "evaluate", "report", "corrupt", "landscape", "data", "list"} <= words_seen
     assert (tmp_path / "report.html").exists()
 

@@ -262,7 +262,7 @@ class RunConfig:
             defaults["lr"] = round(defaults.get("lr", cls.lr) * FINE_TUNING_RATE, 12)
             defaults |= FINE_TUNING.get(preset, {})
             defaults |= _framing_of_weights({**defaults, **values}, values)
-        if preset in SCALED_PRESETS:
+        elif preset in SCALED_PRESETS:  # trained weights get small steps as it is
             defaults["lr"] = _scale_rate(defaults, values)
         settings = _merge_settings(_preset_settings(defaults, values), values.get("settings", {}))
         return cls(**{**defaults, **values, "settings": settings})
