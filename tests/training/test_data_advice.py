@@ -41,6 +41,8 @@ def test_advice_begins_where_the_documentation_says():
     assert "'b' has 601 training images, 'a' 60" in unbalanced
     (steps,) = give_advice(data(50, 50), steps=199)
     assert steps.startswith("Few steps: 199 in all")
+    assert give_advice(data(50, 50), steps=40, from_scratch=False) == []
+    assert give_advice(data(50, 50), steps=39, from_scratch=False)[0].startswith("Few steps: 39 in all")
     assert len(give_advice(data(0, 30), steps=1)) == 4
 
 

@@ -52,8 +52,10 @@ def test_of_very_many_classes_the_weakest_and_the_most_confused_pairs_are_listed
     study = study_of([tmp_path])
     (card,) = cards(study)
     assert len(card.rows) == MOST and card.left_out == 80
-    lowest = sorted(study.runs[0].results.confusion[1].accuracy_by_class)[:MOST]
-    assert [bars[1].text for _, bars in card.rows] == [f"{accuracy:.1f}" for accuracy in lowest]
+    clean, worst = (matrix.accuracy_by_class for matrix in study.runs[0].results.confusion)
+    lowest = sorted(zip(worst, clean, strict=True))[:MOST]
+    shown = [(bars[1].text, bars[0].text) for _, bars in card.rows]
+    assert shown == [(f"{under:.1f}", f"{before:.1f}") for under, before in lowest]
     assert all(one.chart is None and len(one.pairs) == MOST for one in card.shown)
     assert "80 more are left out" in build_page(study)
 

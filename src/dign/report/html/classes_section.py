@@ -72,8 +72,8 @@ def _card(group: Group) -> ClassCard | None:
         return None
     accuracies = [matrix.matrix.accuracy_by_class for matrix in matrices]
     order = list(range(len(classes)))
-    if len(classes) > MOST:  # those with the lowest accuracy under the last condition, the worst one
-        order.sort(key=lambda index: 101.0 if accuracies[-1][index] is None else accuracies[-1][index])  # type: ignore[arg-type,return-value]
+    if len(classes) > MOST:  # those with the lowest accuracy under the last condition, the worst one, then before
+        order.sort(key=lambda index: [_rank(column[index]) for column in reversed(accuracies)])
     rows = [(classes[index], [_bar(column[index]) for column in accuracies]) for index in order[:MOST]]
     return ClassCard(
         group.label,
@@ -84,6 +84,11 @@ def _card(group: Group) -> ClassCard | None:
         [_show(group, matrix, classes) for matrix in matrices],
         MOST_WITH_NUMBERS < len(classes) <= MOST,
     )
+
+
+def _rank(accuracy: float | None) -> float:
+    """Classes without images come last."""
+    return 101.0 if accuracy is None else accuracy
 
 
 def _bar(accuracy: float | None) -> Bar:
