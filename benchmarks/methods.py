@@ -1,10 +1,11 @@
 """How fast the methods are: ratios, each measured within this one run.
 
     python benchmarks/methods.py                 all parts on one thread, about ten minutes
-    python benchmarks/methods.py augmix          one part: augmix, dign, best, passes or compiled
+    python benchmarks/methods.py augmix          one part: augmix, images, dign, best, passes or compiled
     python benchmarks/methods.py --threads 2     on two threads (PIL keeps to one)
 
 augmix   views per second of batched AugMix against AugMix with PIL, image by image (target: at least 10 times)
+images   what the augmentations of each method take, against a Standard step of the same batch (target: at most a tenth)
 dign     a DiGN step with n = 3 against four Standard steps of the same batch (target: at most 1.03 times)
 best     DiGN channels-last, by Winograd's algorithm, branches in one batch, in memory that is reused, as `dign train`
          does it, against NCHW, convolved directly, a pass for each branch (target: at least 1.3 times as fast)
@@ -30,7 +31,26 @@ from torch import Tensor, nn
 from turns import take_turns_in_processes
 
 from dign.core.allocator import reuse_memory
-from dign.methods import AT, TRADES, AugMax, AugMix, DeepAugment, DiGN, Method, Standard
+from dign.methods import (
+    AFA,
+    APR,
+    AT,
+    PRIME,
+    TRADES,
+    AugMax,
+    AugMix,
+    AutoAugment,
+    CutMix,
+    Cutout,
+    DeepAugment,
+    DiGN,
+    HybridAugment,
+    Method,
+    MixUp,
+    PatchGaussian,
+    Standard,
+    TrivialAugment,
+)
 from dign.models import build
 from dign.models.winograd import use_winograd
 from dign.training.compiling import CompiledStep
@@ -114,6 +134,25 @@ def augmix(repeats: int, threads: int) -> None:
     by_pil, batched = len(pictures) / seconds["pil"], 2 * len(images) / seconds["batched"]
     print(f"AugMix views per second at 32x32: PIL {by_pil:.0f} (1 thread), batched {batched:.0f} ({threads} threads)")
     verdict("batched against PIL", batched / by_pil, 10, at_least=True)
+
+
+def images(repeats: int, batch: int) -> None:
+    methods: list[Method] = [
+        Cutout(), MixUp(), CutMix(), AutoAugment(), TrivialAugment(), PatchGaussian(), APR(), HybridAugment(), AFA(),
+        PRIME(), AugMix(), DiGN(),
+    ]  # fmt: skip
+    methods.append(TrivialAugment(noise=True))
+    standard, generator = Stepper(Standard(), batch), torch.Generator().manual_seed(0)
+    contenders = {
+        repr(number): partial(method.prepare, standard.model, standard.x, standard.y, generator)
+        for number, method in enumerate(methods)
+    }
+    seconds = take_turns({"standard": standard, **contenders}, repeats)
+    print(f"batch {batch}: a Standard step of ResNet-18 {1000 * seconds['standard']:.0f} ms")
+    for number, method in enumerate(methods):
+        made = seconds[repr(number)]
+        title = method.title + (" with noise" if getattr(method, "noise", False) else "")
+        verdict(f"{title}: {1000 * made:.1f} ms, of a Standard step", made / seconds["standard"], 0.1, at_least=False)
 
 
 class Stepper:
@@ -236,7 +275,7 @@ def compiled(repeats: int, batch: int) -> None:
         print(f"{method.title}, batch {batch}: {times}; compiled {ratio:.2f} times as fast", flush=True)
 
 
-PARTS = {"augmix": augmix, "dign": dign, "best": best, "passes": passes, "compiled": compiled}
+PARTS = {"augmix": augmix, "images": images, "dign": dign, "best": best, "passes": passes, "compiled": compiled}
 
 
 def main() -> None:

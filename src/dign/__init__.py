@@ -40,25 +40,33 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
     from dign.evaluation.evaluate import evaluate
     from dign.evaluation.outliers import OutlierResult, detect_outliers
     from dign.evaluation.results import Results
+    from dign.methods.afa import AFA
+    from dign.methods.apr import APR
     from dign.methods.at import AT
     from dign.methods.augmax import AugMax
     from dign.methods.augmix import AugMix
+    from dign.methods.autoaugment import AutoAugment
     from dign.methods.base import Method
     from dign.methods.consistency import Consistency
     from dign.methods.cure import CURE
     from dign.methods.cutmix import CutMix
+    from dign.methods.cutout import Cutout
     from dign.methods.deepaugment import DeepAugment
     from dign.methods.dign import DiGN
     from dign.methods.dign_without_cr import DiGNWithoutCR
     from dign.methods.factory import make_method
     from dign.methods.fwat import FWAT
     from dign.methods.gradient_regularization import GradientRegularization
+    from dign.methods.hybrid_augment import HybridAugment
     from dign.methods.llr import LLR
     from dign.methods.mixup import MixUp
     from dign.methods.noisy_features import NoisyFeatures
+    from dign.methods.patch_gaussian import PatchGaussian
+    from dign.methods.prime import PRIME
     from dign.methods.rse import RSE
     from dign.methods.standard import Standard
     from dign.methods.trades import TRADES
+    from dign.methods.trivial_augment import TrivialAugment
     from dign.metrics.accuracies import Accuracy, accuracy
     from dign.metrics.aggregation import mean_corruption_accuracy, noise_corruption_accuracy
     from dign.metrics.calibration_bins import Calibration, calibration
@@ -75,12 +83,15 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
     from dign.training.loop import resume, train
 
 _PUBLIC = {
+    "AFA": "dign.methods.afa",
+    "APR": "dign.methods.apr",
     "AT": "dign.methods.at",
     "Accuracy": "dign.metrics.accuracies",
     "Attack": "dign.evaluation.attack",
     "AttackResult": "dign.evaluation.attack",
     "AugMax": "dign.methods.augmax",
     "AugMix": "dign.methods.augmix",
+    "AutoAugment": "dign.methods.autoaugment",
     "CURE": "dign.methods.cure",
     "Calibration": "dign.metrics.calibration_bins",
     "Certificates": "dign.certification.smoothing",
@@ -89,18 +100,22 @@ _PUBLIC = {
     "Confusion": "dign.metrics.confusions",
     "Consistency": "dign.methods.consistency",
     "CutMix": "dign.methods.cutmix",
+    "Cutout": "dign.methods.cutout",
     "DeepAugment": "dign.methods.deepaugment",
     "DiGN": "dign.methods.dign",
     "DiGNWithoutCR": "dign.methods.dign_without_cr",
     "Ensemble": "dign.runs.ensemble",
     "FWAT": "dign.methods.fwat",
     "GradientRegularization": "dign.methods.gradient_regularization",
+    "HybridAugment": "dign.methods.hybrid_augment",
     "LLR": "dign.methods.llr",
     "Method": "dign.methods.base",
     "MixUp": "dign.methods.mixup",
     "NoisyFeatures": "dign.methods.noisy_features",
     "Normalized": "dign.models.normalize",
     "OutlierResult": "dign.evaluation.outliers",
+    "PRIME": "dign.methods.prime",
+    "PatchGaussian": "dign.methods.patch_gaussian",
     "RSE": "dign.methods.rse",
     "Results": "dign.evaluation.results",
     "RunConfig": "dign.runs.config",
@@ -108,6 +123,7 @@ _PUBLIC = {
     "Standard": "dign.methods.standard",
     "TRADES": "dign.methods.trades",
     "Temperature": "dign.metrics.temperature",
+    "TrivialAugment": "dign.methods.trivial_augment",
     "UserError": "dign.core.errors",
     "accuracy": "dign.metrics.accuracies",
     "apply_temperature": "dign.metrics.temperature",
@@ -136,15 +152,16 @@ _PUBLIC = {
 """Public name to the module that defines it; `module:name` where its name there is another, `module:` for a module."""
 
 __all__ = [
-    "AT", "Accuracy", "Attack", "AttackResult", "AugMax", "AugMix", "CURE", "Calibration", "Certificates", "Classifier",
-    "Conditions", "Confusion", "Consistency", "CutMix", "DeepAugment", "DiGN", "DiGNWithoutCR", "Ensemble", "FWAT",
-    "GradientRegularization", "LLR", "Method", "MixUp", "NoisyFeatures", "Normalized", "OutlierResult", "RSE",
-    "Results", "RunConfig", "Smoothed", "Standard", "TRADES", "Temperature", "UserError", "accuracy",
-    "apply_temperature", "calibration", "certify", "confusion", "corrupt", "detect_outliers", "evaluate",
-    "fit_temperature", "from_arrays", "load_data", "load_model", "make_method", "make_report",
-    "mean_corruption_accuracy", "noise_corruption_accuracy", "open_model", "plot", "predict", "resume",
-    "robust_accuracy", "smoothed", "train", "augment", "certification", "corruptions", "data", "evaluation",
-    "landscape", "methods", "metrics", "models", "publish", "report", "runs", "training", "__version__",
+    "AFA", "APR", "AT", "Accuracy", "Attack", "AttackResult", "AugMax", "AugMix", "AutoAugment", "CURE", "Calibration",
+    "Certificates", "Classifier", "Conditions", "Confusion", "Consistency", "CutMix", "Cutout", "DeepAugment", "DiGN",
+    "DiGNWithoutCR", "Ensemble", "FWAT", "GradientRegularization", "HybridAugment", "LLR", "Method", "MixUp",
+    "NoisyFeatures", "Normalized", "OutlierResult", "PRIME", "PatchGaussian", "RSE", "Results", "RunConfig",
+    "Smoothed", "Standard", "TRADES", "Temperature", "TrivialAugment", "UserError", "accuracy", "apply_temperature",
+    "calibration", "certify", "confusion", "corrupt", "detect_outliers", "evaluate", "fit_temperature", "from_arrays",
+    "load_data", "load_model", "make_method", "make_report", "mean_corruption_accuracy", "noise_corruption_accuracy",
+    "open_model", "plot", "predict", "resume", "robust_accuracy", "smoothed", "train", "augment", "certification",
+    "corruptions", "data", "evaluation", "landscape", "methods", "metrics", "models", "publish", "report", "runs",
+    "training", "__version__",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # else a type checker would accept any misspelled name

@@ -8,7 +8,19 @@ from dign.augment.chains import OPERATIONS
 from dign.augment.train_transforms import TrainTransforms
 from dign.core.image_rng import global_batch_size, local_count, local_slice, make_shared_generator, normal_like, uniform
 from dign.core.seeds import make_generator
-from dign.methods import AT, METHODS, AugMax, AugMix, CutMix, DeepAugment, DiGN, MixedLabels, MixUp
+from dign.methods import (
+    AT,
+    METHODS,
+    PRIME,
+    AugMax,
+    AugMix,
+    CutMix,
+    DeepAugment,
+    DiGN,
+    MixedLabels,
+    MixUp,
+    TrivialAugment,
+)
 
 RANKS = 3
 VARIANTS = [
@@ -19,6 +31,9 @@ VARIANTS = [
     AugMax(operations=OPERATIONS, steps=2),
     DeepAugment(share=0.3),  # 7 of 24 images: three, two and two
     CutMix() + MixUp() + DiGN(),
+    TrivialAugment(noise=True),
+    DiGN(density=0.2),
+    DiGN() + PRIME(depth=2),
     DeepAugment(share=0.05) + DiGN(),  # one process has no image to distort, and must draw for DiGN all the same
 ]
 

@@ -57,7 +57,7 @@ def generators() -> dict[str, torch.Generator | None]:
 
 
 def methods() -> Iterator[tuple[str, Check]]:
-    from dign.methods import METHODS, AugMix, CutMix, DiGN, Method, MixUp
+    from dign.methods import METHODS, AugMix, CutMix, DiGN, Method, MixUp, TrivialAugment
 
     def step(method: Method, kind: str) -> None:
         out = method(model(), images(), labels(), generator=generators()[kind])
@@ -74,6 +74,7 @@ def methods() -> Iterator[tuple[str, Check]]:
     chosen |= {
         "sum": DiGN() + AugMix(),
         "mixed": CutMix() + MixUp() + DiGN(),
+        "thirty": TrivialAugment(noise=True),
         "fourier": AugMix(operations=("fourier", "rotate"), depth=2, severity=3),
     }
     for key, method in chosen.items():

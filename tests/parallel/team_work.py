@@ -17,6 +17,7 @@ from torch import nn
 import dign.training.loop
 from dign.core.errors import UserError
 from dign.methods import METHODS as KINDS
+from dign.methods import Augmentation
 from dign.models import MODELS
 from dign.parallel.fabric import join_processes
 from dign.parallel.team import Team
@@ -26,8 +27,8 @@ from dign.training.loop import train
 SMALL = {"data": "digits", "size": 8, "epochs": 2, "batch_size": 400, "validate_every": 1, "track": "none"}
 """Six steps."""
 SUM = "deepaugment+dign+augmix"
-MIXED = "cutmix+mixup+dign"
-METHODS = (*KINDS, SUM, MIXED)
+MIXED = "+".join([*(key for key, kind in KINDS.items() if issubclass(kind, Augmentation)), "dign"])
+METHODS = (*(key for key, kind in KINDS.items() if not issubclass(kind, Augmentation)), SUM, MIXED)
 APART = {"settings": {"dign": {"together": False}}}
 """Several passes through the model before there is a gradient."""
 SYNCHRONIZED = {"model": "tinynet", "method": "dign", "sync_batch_norm": True}

@@ -15,7 +15,8 @@ FOLDER = Path(__file__).parents[2] / "experiments"
 ONE_RUN = FOLDER / "allout-cifar10.toml"
 FILES = sorted(set(FOLDER.glob("*.toml")) - {ONE_RUN})
 OF_THE_PAPER = [path for path in FILES if path.stem != "demo"]
-FULL_SIZE = [path for path in OF_THE_PAPER if not path.stem.startswith(("laptop", "claims", "certified", "photos"))]
+SMALLER = ("laptop", "claims", "certified", "photos", "rivals")
+FULL_SIZE = [path for path in OF_THE_PAPER if not path.stem.startswith(SMALLER)]
 PAPER_KEYS = {"dign-without-cr": "dign_wo_cr", "dign+augmix": "dign_augmix"}
 
 

@@ -6,15 +6,17 @@ import pytest
 import torch
 
 from dign.core.seeds import make_generator
-from dign.methods import METHODS, AugMix, CutMix, DiGN
+from dign.methods import METHODS, Augmentation, AugMix, DiGN, Sum
 from dign.models import build
 from dign.training.compiling import CompiledStep
 
 CPU = torch.device("cpu")
 FEW_STEPS = {key: {"steps": 2} for key in ("at", "trades", "augmax", "fwat", "llr")}
 """A loop is unrolled: two steps of an attack show what seven do, sooner."""
-SUMS = {"sum": DiGN() + AugMix(), "mixed": CutMix() + DiGN()}
-CHOSEN = {key: kind(**FEW_STEPS.get(key, {})) for key, kind in METHODS.items()} | SUMS
+AUGMENTATIONS = [kind() for kind in METHODS.values() if issubclass(kind, Augmentation)]
+SUMS = {"sum": DiGN() + AugMix(), "augmentations": Sum([*AUGMENTATIONS, DiGN()])}
+LOSSES = {key: kind for key, kind in METHODS.items() if not issubclass(kind, Augmentation)}
+CHOSEN = {key: kind(**FEW_STEPS.get(key, {})) for key, kind in LOSSES.items()} | SUMS
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from dign.augment import geometry
+from dign.augment.blocks import block_size, blocks
 from dign.augment.operations import affine, autocontrast, equalize, fourier, posterize, solarize, translate
 from dign.core.compiled_draws import define_draw
 from dign.core.errors import unknown_name
@@ -65,14 +66,17 @@ def chains(
     if torch.compiler.is_compiling():
         chained: Tensor = _compiled_chains(x, _each(severity, x.device), count, depth, list(operations))
         return chained
-    levels = to_uint8(x)
-    # A copy for each chain, whatever the layout of the batch: the copies are written to.
-    rows = levels[:, None].expand(-1, count, -1, -1, -1).contiguous().flatten(0, 1)
+    copies = torch.empty(len(x), count, *x.shape[1:], device=x.device, dtype=torch.uint8)  # a copy for each chain
+    for part in blocks(x):
+        copies[part] = to_uint8(x[part])[:, None]
+    rows = copies.flatten(0, 1)
     severities = _each(severity, x.device)
     severities = (severities[:, None] if severities.dim() == 1 else severities).expand(len(x), count)
     for group, job in _draw_jobs(severities, x.shape[-2:], depth, operations, generator):
-        _put(rows, job.row, _apply(group, _take(rows, job.row), job))
-    return rows.view(len(x), count, *x.shape[1:])
+        for values in zip(*(values.split(block_size(x)) for values in job), strict=True):
+            part = _Job(*values)
+            _put(rows, part.row, _apply(group, _take(rows, part.row), part))
+    return copies
 
 
 def _each(severity: Tensor | float, device: torch.device) -> Tensor:
@@ -97,12 +101,15 @@ def mix(x: Tensor, chained: Tensor, weights: Tensor, share: Tensor) -> Tensor:
     >>> mix(torch.zeros(1, 3, 4, 4), white, torch.tensor([[0.3, 0.7]]), torch.tensor([0.5])).mean()
     tensor(0.5000)
     """
-    mixed = x * (1 - share).view(-1, 1, 1, 1)
-    scaled = divide(weights * share[:, None], 255)
-    chain = torch.empty_like(x)  # one buffer for all: fresh memory costs more than the arithmetic
-    for i in range(chained.shape[1]):
-        mixed.addcmul_(chain.copy_(chained[:, i]), scaled[:, i].view(-1, 1, 1, 1))
-    return mixed.to(x.dtype)  # the weights are float32
+    scaled, own = divide(weights * share[:, None], 255), (1 - share).view(-1, 1, 1, 1)
+    mixed = torch.empty_like(x)
+    for part in blocks(x):
+        block = x[part] * own[part]
+        chain = torch.empty_like(block)  # one buffer for all: fresh memory costs more than the arithmetic
+        for i in range(chained.shape[1]):
+            block.addcmul_(chain.copy_(chained[part, i]), scaled[part, i].view(-1, 1, 1, 1))
+        mixed[part] = block  # in the type of the images: the weights are float32
+    return mixed
 
 
 def dirichlet(count: int, width: int, alpha: float, device: torch.device, generator: torch.Generator | None) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dign.augment.geometry import sample, source_positions, warp
-from dign.core.pixels import divide
+from dign.core.pixels import divide, whole_to_uint8
 
 
 def autocontrast(images: Tensor) -> Tensor:
@@ -25,7 +25,7 @@ def autocontrast(images: Tensor) -> Tensor:
     span = high - low
     # A flat channel: zero times one over one plus its own level. Elsewhere nothing is added.
     values.sub_(low).mul_(255).div_(span.clamp(min=1)).floor_().add_(low * (span == 0))
-    return values.to(torch.uint8)
+    return whole_to_uint8(values)
 
 
 def equalize(images: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ def translate(images: Tensor, matrices: Tensor) -> Tensor:
     >>> translate(row, shift(torch.tensor([1.0]), torch.tensor([0.0])))
     tensor([[[[2, 3, 0]]]], dtype=torch.uint8)
     """
-    return warp(images.float(), matrices, mode="nearest").to(torch.uint8)
+    return whole_to_uint8(warp(images.float(), matrices, mode="nearest"))
 
 
 def affine(images: Tensor, matrices: Tensor) -> Tensor:
@@ -92,7 +92,7 @@ def affine(images: Tensor, matrices: Tensor) -> Tensor:
     """
     positions = source_positions(matrices, images.shape[-2:])
     # Nudged: a value that should be whole may have come out a rounding error below it.
-    warped = sample(images.float(), positions, padding="border").add_(1e-3).to(torch.uint8)
+    warped = whole_to_uint8(sample(images.float(), positions, padding="border").add_(1e-3))
     inside = positions.to(torch.int8).view(torch.int16) == 0  # both coordinates, between -1 and 1, are cut to zero
     return warped.mul_(inside.view(torch.uint8).view(-1, 1, *images.shape[-2:]))
 
@@ -122,4 +122,4 @@ def fourier(images: Tensor, strength: Tensor, frequencies: Tensor, phase: Tensor
     turns = 2 * math.pi * (fy * row[:, None] + fx * column) + phase.view(-1, 1, 1)
     amplitude = 255 * math.sqrt(2) * strength[:, None] * signs
     wave = turns.cos_()[:, None] * amplitude[..., None, None]
-    return wave.add_(images).round_().clamp_(0, 255).to(torch.uint8)
+    return whole_to_uint8(wave.add_(images).round_().clamp_(0, 255))

@@ -49,6 +49,7 @@ def methods(as_json: bool) -> None:
         click.echo(click.wrap_text("  ".join(options), 100, "    ", "    "))
         click.echo()
     click.echo("A sum of methods shares the clean pass: --method dign+augmix.")
+    click.echo("Augmentations in a sum change the batch for the others: --method cutmix+dign.")
 
 
 def _describe_method(method: Any, description: str) -> dict[str, Any]:

@@ -5,25 +5,33 @@
 DiGN(...)
 """
 
+from dign.methods.afa import AFA
+from dign.methods.apr import APR
 from dign.methods.at import AT
 from dign.methods.augmax import AugMax
 from dign.methods.augmix import AugMix
+from dign.methods.autoaugment import AutoAugment
 from dign.methods.base import Augmentation, Cost, Method, Outcome, Sum
 from dign.methods.consistency import Consistency
 from dign.methods.cure import CURE
 from dign.methods.cutmix import CutMix
+from dign.methods.cutout import Cutout
 from dign.methods.deepaugment import DeepAugment
 from dign.methods.dign import DiGN
 from dign.methods.dign_without_cr import DiGNWithoutCR
 from dign.methods.fwat import FWAT
 from dign.methods.gradient_regularization import GradientRegularization
+from dign.methods.hybrid_augment import HybridAugment
 from dign.methods.labels import MixedLabels
 from dign.methods.llr import LLR
 from dign.methods.mixup import MixUp
 from dign.methods.noisy_features import NoisyFeatures
+from dign.methods.patch_gaussian import PatchGaussian
+from dign.methods.prime import PRIME
 from dign.methods.rse import RSE
 from dign.methods.standard import Standard
 from dign.methods.trades import TRADES
+from dign.methods.trivial_augment import TrivialAugment
 
 METHODS: dict[str, type[Method]] = {
     method.key: method
@@ -38,8 +46,16 @@ METHODS: dict[str, type[Method]] = {
         DiGNWithoutCR,
         DiGN,
         Consistency,
+        Cutout,
         MixUp,
         CutMix,
+        AutoAugment,
+        TrivialAugment,
+        PatchGaussian,
+        PRIME,
+        APR,
+        HybridAugment,
+        AFA,
         GradientRegularization,
         CURE,
         LLR,
@@ -50,7 +66,8 @@ METHODS: dict[str, type[Method]] = {
 """All methods by name: those of the paper's tables in their order, then the others."""
 
 __all__ = [
-    "AT", "AugMax", "AugMix", "Augmentation", "CURE", "Consistency", "Cost", "CutMix", "DeepAugment", "DiGN",
-    "DiGNWithoutCR", "FWAT", "GradientRegularization", "LLR", "METHODS", "Method", "MixUp", "MixedLabels",
-    "NoisyFeatures", "Outcome", "RSE", "Standard", "Sum", "TRADES",
+    "AFA", "APR", "AT", "AugMax", "Augmentation", "AugMix", "AutoAugment", "Consistency", "Cost", "CURE", "CutMix",
+    "Cutout", "DeepAugment", "DiGN", "DiGNWithoutCR", "FWAT", "GradientRegularization", "HybridAugment", "LLR",
+    "Method", "METHODS", "MixedLabels", "MixUp", "NoisyFeatures", "Outcome", "PatchGaussian", "PRIME", "RSE",
+    "Standard", "Sum", "TRADES", "TrivialAugment",
 ]  # fmt: skip

@@ -1,0 +1,127 @@
+"""PRIME's transforms against their definitions, value by value."""
+
+import math
+
+import pytest
+import torch
+
+from dign.augment.primitives import (
+    MODES,
+    _arcsine,
+    _draw_jobs,
+    color_randomly,
+    deform_randomly,
+    displacements,
+    filter_randomly,
+    mix_primitives,
+)
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.fixture
+def x():
+    return torch.rand(3, 3, 8, 8, generator=generator())
+
+
+def test_a_filter_is_a_convolution_with_one_kernel_for_all_channels(x):
+    noise, sigma = torch.randn(3, 3, 3, generator=generator()), torch.tensor([0.0, 0.1, 3.0])
+    made = filter_randomly(x, sigma, noise)
+    for i in range(3):
+        kernel = sigma[i] * noise[i]
+        kernel[1, 1] += 1
+        plain = torch.nn.functional.conv2d(x[i][:, None], kernel[None, None], padding=1)[:, 0].clamp(0, 1)
+        torch.testing.assert_close(made[i], plain)
+
+
+def test_the_spectrum_of_a_filtered_image_is_the_product_of_the_spectra(x):
+    """Away from the edges and from clipping: a weak filter on an image with a black border."""
+    image = torch.zeros(1, 3, 12, 12)
+    image[..., 3:9, 3:9] = 0.4 + 0.2 * x[:1, :, :6, :6]
+    noise = torch.randn(1, 3, 3, generator=generator()).abs()
+    made = filter_randomly(image, torch.tensor([0.03]), noise)
+    kernel = torch.zeros(12, 12)
+    for row in range(3):
+        for column in range(3):  # the convolution of networks: the kernel turned by half a turn
+            kernel[1 - row, 1 - column] = 0.03 * noise[0, row, column] + (row == column == 1)
+    torch.testing.assert_close(
+        torch.fft.fft2(made), torch.fft.fft2(image) * torch.fft.fft2(kernel), atol=1e-4, rtol=1e-4
+    )
+
+
+def test_displacements_are_the_sum_of_their_modes():
+    noise, size = torch.randn(2, 2, MODES, MODES, generator=generator()), 8
+    cut, warmth = torch.tensor([2.0, 5.0]), torch.tensor([0.3, 0.9])
+    made = displacements((size, size), cut, warmth, noise)
+    for image in range(2):
+        most = int(cut[image])
+        lowest = 1 / (math.pi * size**2 * math.log(most))
+        highest = max(lowest, 4 / (math.pi**3 * most**2 * math.log(most)))
+        temperature = lowest + warmth[image].item() * (highest - lowest)
+        for row, column in ((0, 3), (3, 4), (6, 1)):
+            y, x = row / (size - 1), column / (size - 1)
+            for axis in range(2):
+                total = 0.0
+                for i in range(1, most + 1):
+                    for j in range(1, most + 1):
+                        if math.hypot(i, j) < most + 0.5:
+                            c = noise[image, axis, i - 1, j - 1].item() / math.hypot(i, j)
+                            total += c * math.sin(math.pi * i * y) * math.sin(math.pi * j * x)
+                expected = math.sqrt(temperature) * size * total
+                assert made[image, axis, row, column].item() == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_deformed_image_is_the_image_at_the_displaced_positions(x):
+    noise = torch.randn(3, 2, MODES, MODES, generator=generator())
+    cut, warmth = torch.tensor([2.0, 4.0, 50.0]), torch.tensor([1.0, 0.5, 0.0])
+    made, moves = deform_randomly(x, cut, warmth, noise), displacements((8, 8), cut, warmth, noise)
+    for i, row, column in ((0, 2, 3), (1, 5, 5), (2, 7, 0), (0, 4, 4)):
+        across = min(max(column - moves[i, 0, row, column].item(), 0), 7)
+        down = min(max(row - moves[i, 1, row, column].item(), 0), 7)
+        left, top = min(int(across), 6), min(int(down), 6)
+        u, v = across - left, down - top
+        corner = x[i, :, top : top + 2, left : left + 2]
+        expected = (1 - v) * ((1 - u) * corner[:, 0, 0] + u * corner[:, 0, 1]) + v * (
+            (1 - u) * corner[:, 1, 0] + u * corner[:, 1, 1]
+        )
+        torch.testing.assert_close(made[i, :, row, column], expected, atol=1e-4, rtol=1e-4)
+
+
+def test_a_color_curve_is_the_sum_of_its_sines(x):
+    noise, cut = torch.randn(3, 3, MODES, generator=generator()), torch.tensor([1.0, 7.0, 100.0])
+    temperature = torch.tensor([0.001, 0.0002, 0.00002])  # weak: nothing is clipped that the formula does not
+    made = color_randomly(x, cut, temperature, noise)
+    for i in range(3):
+        modes = torch.arange(1, int(cut[i]) + 1, dtype=torch.float64)
+        sines = torch.sin(math.pi * x[i].double()[..., None] * modes)
+        added = (noise[i, :, : len(modes)].double()[:, None, None] * sines).sum(-1)
+        expected = (x[i].double() + temperature[i].double().sqrt() * added).clamp(0, 1)
+        torch.testing.assert_close(made[i].double(), expected, atol=2e-4, rtol=0)
+
+
+def test_chains_are_one_to_three_transforms_each_as_likely():
+    counts, rows = torch.zeros(3), torch.zeros(2000 * 3)
+    for kind, job in _draw_jobs(2000, 3, None, torch.device("cpu"), generator()):
+        counts[kind] += len(job.place)
+        rows[job.place] += 1
+        assert job.total == len(job.place) and torch.equal(job.own, torch.arange(job.total))
+    assert (counts / counts.sum() - 1 / 3).abs().max() < 0.01
+    assert [(rows == n).float().mean().item() for n in (1, 2, 3)] == pytest.approx([1 / 3] * 3, abs=0.02)
+
+
+def test_the_arcsine_distribution():
+    drawn = _arcsine(torch.rand(50_000, generator=generator()))
+    assert drawn.mean().item() == pytest.approx(0.5, abs=0.01)
+    assert drawn.var().item() == pytest.approx(1 / 8, abs=0.005)  # that of Beta(1/2, 1/2)
+
+
+def test_mixtures_differ_stay_in_range_and_leave_the_batch_alone(x):
+    before = x.clone()
+    first, second = mix_primitives(x, 2, generator=generator())
+    assert torch.equal(x, before) and not torch.allclose(first, second)
+    for view in (first, second):
+        assert view.shape == x.shape and view.min() >= -1e-6 and view.max() <= 1 + 1e-6
+        assert all((view[i] - x[i]).abs().max() > 1e-3 for i in range(3))
+    assert torch.equal(mix_primitives(x, 2, generator=generator())[0], first)
