@@ -74,20 +74,18 @@ def deform_randomly(x: Tensor, cut: Tensor, warmth: Tensor, noise: Tensor) -> Te
     """
     columns, rows = displacements(x.shape[-2:], cut, warmth, noise).unbind(1)
     height, width = x.shape[-2:]
-    place = {"device": x.device, "dtype": torch.float32}
-    across = (torch.arange(width, **place) - columns).clamp_(0, width - 1)
-    down = (torch.arange(height, **place)[:, None] - rows).clamp_(0, height - 1)
+    across = (torch.arange(width, device=x.device) - columns).clamp_(0, width - 1)
+    down = (torch.arange(height, device=x.device)[:, None] - rows).clamp_(0, height - 1)
     positions = torch.stack(((2 * across + 1) / width - 1, (2 * down + 1) / height - 1), dim=-1)
     return functional.grid_sample(x, positions, mode="bilinear", padding_mode="border", align_corners=False)
 
 
 def displacements(image_size: torch.Size | tuple[int, int], cut: Tensor, warmth: Tensor, noise: Tensor) -> Tensor:
     """The displacements of `deform_randomly` in pixels (N,2,H,W): along columns and along rows."""
-    place = {"device": noise.device, "dtype": noise.dtype}
-    mode = torch.arange(1, noise.shape[-1] + 1, **place)
+    mode = torch.arange(1, noise.shape[-1] + 1, device=noise.device, dtype=noise.dtype)
     radius = (mode[:, None].square() + mode.square()).sqrt()
     kept = (radius < cut.view(-1, 1, 1) + 0.5) / radius
-    down, across = (torch.sin(math.pi * torch.linspace(0, 1, size, **place)[:, None] * mode) for size in image_size)
+    down, across = (torch.sin(math.pi * _evenly(size, noise)[:, None] * mode) for size in image_size)
     fields = down @ (noise * kept[:, None]) @ across.T
     side = max(image_size)
     log = (cut + 1e-6).log()
@@ -109,15 +107,19 @@ def color_randomly(x: Tensor, cut: Tensor, temperature: Tensor, noise: Tensor) -
     >>> bool(torch.equal(color_randomly(x, torch.ones(2), torch.zeros(2), torch.randn(2, 3, 100)), x))
     True
     """
-    place = {"device": x.device, "dtype": x.dtype}
-    mode = torch.arange(1, noise.shape[-1] + 1, **place)
+    mode = torch.arange(1, noise.shape[-1] + 1, device=x.device, dtype=x.dtype)
     coefficients = noise * (temperature.sqrt()[:, None] * (mode <= cut[:, None]))[:, None]
-    table = coefficients @ torch.sin(math.pi * mode[:, None] * torch.linspace(0, 1, NODES + 1, **place))
+    table = coefficients @ torch.sin(math.pi * mode[:, None] * _evenly(NODES + 1, x))
     place_in_table = x.flatten(2).clamp(0, 1) * NODES
     before = place_in_table.floor().clamp_(max=NODES - 1)
     index = before.long()
     low, high = table.gather(2, index), table.gather(2, index + 1)
     return torch.lerp(low, high, place_in_table - before).view_as(x).add_(x).clamp_(0, 1)
+
+
+def _evenly(count: int, like: Tensor) -> Tensor:
+    """Numbers from 0 to 1, evenly spaced, ends included."""
+    return torch.linspace(0, 1, count, device=like.device, dtype=like.dtype)
 
 
 def mix_primitives(
