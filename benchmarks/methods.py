@@ -121,6 +121,7 @@ def pil_view(image: Image.Image) -> Tensor:
 
 
 def augmix(repeats: int, threads: int) -> None:
+    reuse_memory()  # as `dign train` does
     images = torch.rand(512, 3, 32, 32)
     pictures = [Image.fromarray(image.mul(255).byte().permute(1, 2, 0).numpy()) for image in images[:256]]
     generator, method = torch.Generator().manual_seed(0), AugMix()

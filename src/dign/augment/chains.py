@@ -74,8 +74,8 @@ def chains(
     severities = (severities[:, None] if severities.dim() == 1 else severities).expand(len(x), count)
     for group, job in _draw_jobs(severities, x.shape[-2:], depth, operations, generator):
         for values in zip(*(values.split(block_size(x)) for values in job), strict=True):
-            part = _Job(*values)
-            _put(rows, part.row, _apply(group, _take(rows, part.row), part))
+            few = _Job(*values)
+            _put(rows, few.row, _apply(group, _take(rows, few.row), few))
     return copies
 
 
