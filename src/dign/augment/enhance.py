@@ -33,7 +33,7 @@ def color(images: Tensor, factor: Tensor) -> Tensor:
     """Between the image in gray and the image.
 
     >>> color(torch.tensor([[[[200]], [[100]], [[0]]]], dtype=torch.uint8), torch.tensor([0.0])).flatten()
-    tensor([119, 119, 119], dtype=torch.uint8)
+    tensor([118, 118, 118], dtype=torch.uint8)
     """
     return _blend(_gray(images), images, factor)
 
