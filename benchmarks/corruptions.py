@@ -3,7 +3,8 @@
     python benchmarks/corruptions.py                                  dign alone
     python benchmarks/corruptions.py --peer /path/to/python           beside what that interpreter can import of
                                                                       imagecorruptions and imagenet-c (PyPI)
-    python benchmarks/corruptions.py --whole 10000                    also write a whole benchmark of 10 000 images
+    python benchmarks/corruptions.py --whole 10000                    write a whole benchmark of 10 000 images of 32x32
+    python benchmarks/corruptions.py --whole 60 --whole-size 224 --workers 1 --workers 2
 
 The peers want other versions of NumPy and scikit-image than dign, so they run in interpreters of their own, which
 `--peer` names (it may be given more than once: the first in which a corruption works counts). Where none works, the
@@ -29,7 +30,6 @@ import time
 
 PEERS = {"imagecorruptions": "imagecorruptions", "imagenet_c": "imagenet-c"}
 SEVERITIES = (1, 2, 3, 4, 5)
-PUBLISHED_IMAGES = 10_000
 
 
 def test_pictures(count: int, size: int):
@@ -37,8 +37,9 @@ def test_pictures(count: int, size: int):
     import numpy as np
 
     rng = np.random.default_rng(0)
-    coarse = rng.integers(0, 220, (count, 8, 8, 3)).repeat(-(-size // 8), axis=1).repeat(-(-size // 8), axis=2)
-    return (coarse[:, :size, :size] + rng.integers(0, 36, (count, size, size, 3))).astype(np.uint8)
+    coarse = rng.integers(0, 220, (count, 8, 8, 3), dtype=np.uint8)
+    coarse = coarse.repeat(-(-size // 8), axis=1).repeat(-(-size // 8), axis=2)[:, :size, :size]
+    return coarse + rng.integers(0, 36, (count, size, size, 3), dtype=np.uint8)
 
 
 def serve_peer(package: str, size: int, images: int) -> None:
@@ -162,18 +163,18 @@ def _first_that_works(peers: list[Peer], name: str) -> Peer | str:
     return answer
 
 
-def write_whole(count: int) -> dict[str, float]:
-    """Write a benchmark of `count` 32x32 images: all nineteen, five severities."""
+def write_whole(count: int, size: int, workers: int) -> dict[str, float]:
+    """Write a benchmark of `count` images: all nineteen, five severities."""
     import torch
 
     from dign.core.allocator import reuse_memory
     from dign.corruptions import write_benchmark
 
     reuse_memory()  # as `dign corrupt` does
-    pictures = torch.from_numpy(test_pictures(count, 32)).permute(0, 3, 1, 2).contiguous()
+    pictures = torch.from_numpy(test_pictures(count, size)).permute(0, 3, 1, 2).contiguous()
     with tempfile.TemporaryDirectory() as folder:
         wall, cpu = time.perf_counter(), time.process_time()
-        write_benchmark(pictures, torch.zeros(count, dtype=torch.int64), folder, classes=["none"])
+        write_benchmark(pictures, torch.zeros(count, dtype=torch.int64), folder, classes=["none"], workers=workers)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     scale = 1 if sys.platform == "darwin" else 1024
     return {"wall": wall, "cpu": cpu, "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale}
@@ -217,12 +218,17 @@ def _total_row(title: str, ours: Times, theirs: list[Times], without: tuple[str,
     return f"| {title} | {sum(value for name, value in ours.items() if name not in without) * 1e3:.3f} |{cells}"
 
 
-def print_whole(count: int, cost: dict[str, float]) -> None:
-    per_image = cost["cpu"] / (count * 19 * 5)
-    whole = cost["wall"] * PUBLISHED_IMAGES / count
-    print(f"\n## A whole benchmark: {count} images of 32x32, nineteen corruptions, five severities, written as .npy\n")
-    print(f"{cost['wall']:.1f} s on {_cores()} cores, {cost['cpu']:.1f} s CPU ({per_image * 1e6:.0f} us per image)")
-    print(f"peak memory {cost['peak_bytes'] / 1e6:.0f} MB; CIFAR-10-C (950 000 images) at this rate: {whole:.0f} s")
+def print_whole(count: int, size: int, workers: list[int]) -> None:
+    print(f"\n## A whole benchmark: {count} images of {size}x{size}, all nineteen, five severities, written as .npy\n")
+    walls = []
+    for number in workers:
+        cost = in_interpreter(sys.executable, "--as-writer", count, size, number)
+        per_image = cost["cpu"] / (count * 19 * 5)
+        walls.append(cost["wall"])
+        print(
+            f"{number} threads: {cost['wall']:.1f} s, {cost['cpu']:.1f} s CPU ({per_image * 1e6:.0f} us per image), "
+            f"peak memory {cost['peak_bytes'] / 1e6:.0f} MB; {walls[0] / cost['wall']:.2f} times {workers[0]}"
+        )
 
 
 def _cores() -> int:
@@ -236,22 +242,24 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=256, help="images in a batch of 32x32, fewer when larger")
     parser.add_argument("--peer-images", type=int, default=3, help="the peers are slow: images per turn")
     parser.add_argument("--rounds", type=int, default=3, help="turns, of which the fastest counts")
-    parser.add_argument("--whole", type=int, default=0, metavar="N", help="also write a benchmark of N images")
+    parser.add_argument("--whole", type=int, default=0, metavar="N", help="only write a benchmark of N images")
+    parser.add_argument("--whole-size", type=int, default=32, metavar="SIDE", help="of the images of --whole")
+    parser.add_argument("--workers", type=int, action="append", help="threads that write it (default: all cores)")
     parser.add_argument("--as-peer", nargs=3, metavar=("PACKAGE", "SIZE", "IMAGES"), help=argparse.SUPPRESS)
-    parser.add_argument("--as-writer", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--as-writer", type=int, nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.as_peer:
         package, size, images = options.as_peer
         serve_peer(package, int(size), int(images))
     elif options.as_writer:
-        print(json.dumps(write_whole(options.as_writer)))
+        print(json.dumps(write_whole(*options.as_writer)))
+    elif options.whole:
+        print_whole(options.whole, options.whole_size, options.workers or [_cores()])
     else:
         print(f"# Corruptions on {platform.machine()}, {_cores()} cores, Python {platform.python_version()}")
         for size in options.size or (32, 224):
             images = max(16, options.images * 32 * 32 // size**2)
             print_table(size, *take_turns(size, images, options.peer, options.peer_images, options.rounds))
-        if options.whole:
-            print_whole(options.whole, in_interpreter(sys.executable, "--as-writer", options.whole))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,13 @@ def test_the_published_severities():
     assert get_parameters("fog", 3, "cifar") == get_common_parameters("fog", 3, "cifar")
 
 
+def test_between_64_and_224_pixels_levels_lie_between_those_of_the_two_benchmarks():
+    assert get_parameters("sparkles", 5, "32-64", 50) == get_parameters("sparkles", 5, "64-224", 64) == 7.0
+    assert get_parameters("sparkles", 5, "64-224") == 6.5 and get_parameters("sparkles", 5, "64-224", 224) == 6
+    assert get_parameters("pinch_and_twirl", 1, "64-224") == (pytest.approx((5.5 + 4.15) / 2), 4)
+    assert get_parameters("iso_noise", 1, "64-224") == get_parameters("iso_noise", 1, "cifar")
+
+
 def test_every_severity_has_a_setting():
     for name in ALL_NAMES:
         for profile in ("cifar", "tiny-imagenet", "imagenet"):

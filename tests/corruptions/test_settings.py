@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 import torch
@@ -31,20 +32,74 @@ def test_there_are_nineteen_in_four_families() -> None:
 
 
 def test_profiles_follow_the_size() -> None:
-    assert [profile_for(s, s) for s in (8, 32, 44, 48, 64, 112, 128, 224, 500)] == [
-        "cifar",
-        "cifar",
-        "cifar",
-        "tiny-imagenet",
-        "tiny-imagenet",
-        "tiny-imagenet",
-        "imagenet",
-        "imagenet",
-        "imagenet",
-    ]
+    assert {side: profile_for(side, side) for side in (8, 32, 33, 63, 64, 65, 128, 223, 224, 500)} == {
+        8: "cifar",
+        32: "cifar",
+        33: "32-64",
+        63: "32-64",
+        64: "tiny-imagenet",
+        65: "64-224",
+        128: "64-224",
+        223: "64-224",
+        224: "imagenet",
+        500: "imagenet",
+    }
     assert profile_for(32, 128) == "tiny-imagenet"
     image = images_of((64, 64), 1)
     assert torch.equal(corrupt(image, "contrast", 1), corrupt(image, "contrast", 1, profile="tiny-imagenet"))
+
+
+def flatten(setting: object) -> list[float]:
+    values = setting.values() if isinstance(setting, dict) else setting if isinstance(setting, list) else [setting]
+    return [float(value) for value in values]
+
+
+COUNTS = {"jpeg_compression": {0}, "glass_blur": {1, 2}, "zoom_blur": {3}, "defocus_blur": {0}}
+"""Entries that are whole numbers, which move in steps of 1; a large disk's radius too."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("severity", SEVERITIES)
+def test_parameters_never_jump_between_the_published_sizes(name: str, severity: int) -> None:
+    """From pixel to pixel; at 32, 64 and 224 they meet the published ones."""
+    sides = range(32, 230)
+    found = [flatten(get_parameters(name, severity, profile_for(side, side), side)) for side in sides]
+    for place, values in enumerate(zip(*found, strict=True)):
+        extent = max(values) - min(values)
+        largest = max(abs(a - b) for a, b in pairwise(values))
+        assert largest <= max(0.05 * extent, 1.001 * (place in COUNTS.get(name, ())))
+    for profile, side in PROFILES.items():
+        assert found[side - 32] == flatten(get_parameters(name, severity, profile))
+
+
+def test_parameters_between_two_sizes_are_between_theirs() -> None:
+    assert get_parameters("gaussian_noise", 5, "32-64") == pytest.approx((0.1 + 0.18) / 2)
+    assert get_parameters("gaussian_noise", 5, "64-224", 64) == 0.18
+    assert get_parameters("gaussian_noise", 5, "64-224", 500) == 0.38
+    side = 64 * 3.5**0.25  # a quarter of the way
+    assert get_parameters("contrast", 3, "32-64", 32 * 2**0.25) == pytest.approx(0.75 * 0.4 + 0.25 * 0.2)
+    assert get_parameters("jpeg_compression", 1, "64-224", side) == 55
+    assert get_parameters("defocus_blur", 1, "64-224", side) == [
+        pytest.approx(0.75 * 0.5 * side / 64 + 0.25 * 3 * side / 224),
+        pytest.approx(0.75 * 0.6 + 0.25 * 0.1),
+    ]
+    zoom = get_parameters("zoom_blur", 5, "64-224")
+    assert zoom == {"start": 1.0, "stop": pytest.approx(1.275), "step": pytest.approx(0.02), "count": 15}
+
+
+@pytest.mark.parametrize("side", [45, 96, 120, 160, 224])
+def test_elastic_transform_mirrors_next_to_no_image(side: int) -> None:
+    """A map by three points that moved mirrors where its determinant is negative; at 224 pixels 0.03 % of them do."""
+    draws = torch.rand((20_000, 3, 2), generator=torch.Generator().manual_seed(side), dtype=torch.float64) * 2 - 1
+    third = side // 3
+    points = torch.tensor([[third, third], [third, -third], [-third, -third]], dtype=torch.float64)
+    for severity in SEVERITIES:
+        shift = get_parameters("elastic_transform", severity, profile_for(side, side), side)[2]
+        moved = points + shift * draws
+        edges = moved[:, 1:] - moved[:, :1]
+        determinant = edges[:, 0, 0] * edges[:, 1, 1] - edges[:, 0, 1] * edges[:, 1, 0]
+        same_side = torch.linalg.det(points[1:] - points[:1]).sign()
+        assert float((determinant.sign() != same_side).double().mean()) <= 0.002
 
 
 def test_listing_names_does_not_load_torch() -> None:

@@ -6,11 +6,12 @@ import torch
 from dign.core.errors import UserError
 from dign.corruptions import PROFILES, STORED_QUALITY, corrupt
 from dign.corruptions.jpeg import jpeg
+from dign.corruptions.settings import PROFILE_NAMES
 from dign.corruptions.storage import choose_quality, parse_jpeg
 
 
 def test_every_profile_says_how_its_benchmark_is_stored():
-    assert STORED_QUALITY.keys() == PROFILES.keys()
+    assert set(STORED_QUALITY) == set(PROFILE_NAMES)
     assert [choose_quality("profile", profile) for profile in PROFILES] == [None, 85, 85]
     assert choose_quality(None, "imagenet") is None and choose_quality(30, "imagenet") == 30
 

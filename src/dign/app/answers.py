@@ -14,7 +14,8 @@ from dign.core.errors import UserError
 from dign.core.pixels import to_float
 from dign.core.seeds import make_generator
 from dign.core.text import clean_text
-from dign.corruptions import PROFILES, corrupt, profile_for
+from dign.corruptions import corrupt, profile_for
+from dign.corruptions.settings import PROFILE_NAMES
 from dign.data.decoding import read_upright_size
 from dign.data.framing import MIDDLE, Framing
 from dign.metrics import Calibration
@@ -192,7 +193,7 @@ def common_profile(players: Sequence[Player]) -> str | None:
 def _profile_measured(player: Player) -> str | None:
     """The profile in the results file; a benchmark from elsewhere may not name one."""
     named = player.measured.results.evaluation.profile if player.measured else None
-    return named if named in PROFILES else None
+    return named if named in PROFILE_NAMES else None
 
 
 def calibration_under(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dign.cli.options import jpeg_option, json_option, print_json, set_option, skip_bad_option
-from dign.corruptions import ALL_NAMES, FAMILIES, PROFILES
+from dign.corruptions import ALL_NAMES, FAMILIES
+from dign.corruptions.settings import PROFILE_NAMES
 from dign.data.names import NAMES as DATA_NAMES
 from dign.data.names import PICTURE_PREFIXES
 
@@ -49,7 +50,7 @@ def _complete_only(context: click.Context, parameter: click.Parameter, incomplet
     help="npy as CIFAR-10-C, folders of files as Tiny-ImageNet-C; auto: folders for tiny-imagenet only",
 )
 @click.option(
-    "--profile", type=click.Choice(list(PROFILES)), help="severity table; default: the one that fits the size"
+    "--profile", type=click.Choice(list(PROFILE_NAMES)), help="severity table; default: the one that fits the size"
 )
 @jpeg_option
 @click.option("--split", type=click.Choice(["test", "validation", "train"]), default="test", show_default=True)

@@ -13,7 +13,7 @@ import click
 from dign.cli import attack, outliers, sequences
 from dign.cli.opening import OF_MODEL, open_model, show_progress
 from dign.cli.options import jpeg_option, set_option, skip_bad_option
-from dign.corruptions.settings import PROFILES
+from dign.corruptions.settings import PROFILE_NAMES
 from dign.runs.config import RunConfig
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ def _choice(setting: str) -> click.Choice:
     "--benchmark", type=click.Path(), metavar="DIR", help="read corrupted images from DIR (CIFAR-10-C layout)"
 )
 @click.option(
-    "--profile", type=click.Choice(list(PROFILES)), help="severity table  [default: the one that fits the image size]"
+    "--profile",
+    type=click.Choice(list(PROFILE_NAMES)),
+    help="severity table  [default: the one that fits the image size]",
 )
 @jpeg_option
 @click.option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dign.core.errors import UserError
-from dign.corruptions.settings import PROFILES
+from dign.corruptions.settings import PROFILE_NAMES
 
 
 @click.command("play", short_help="Corrupt images in the browser and see what models predict.")
@@ -16,7 +16,7 @@ from dign.corruptions.settings import PROFILES
 @click.option("--port", type=click.IntRange(0, 65535), default=7860, show_default=True, help="0 takes any free one")
 @click.option(
     "--profile",
-    type=click.Choice(list(PROFILES)),
+    type=click.Choice(list(PROFILE_NAMES)),
     help="severity table  [default: the one that the runs were evaluated with, or that fits the image size]",
 )
 @click.option("--no-browser", is_flag=True, help="only print the address")

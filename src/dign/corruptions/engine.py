@@ -84,8 +84,9 @@ def corrupt(
         images: uint8, uint16 or float in [0,1]; (N,3,H,W), (N,1,H,W), (3,H,W) or (1,H,W); sides of at least 8 pixels.
         name: One of `dign.corruptions.ALL_NAMES`.
         severity: 1 to 5, or 0 for the clean images.
-        profile: "cifar", "tiny-imagenet" or "imagenet", the image size that the parameters were published for; by
-            default the nearest (`profile_for`). Lengths in pixels go with the size of the images.
+        profile: "cifar", "tiny-imagenet" or "imagenet", the image size that the parameters were published for, or
+            "32-64" or "64-224" for sizes between two; by default by the size of the images (`profile_for`), with which
+            lengths in pixels go.
         seed: Of the random numbers.
         first: Number of the first image in its data set. The random numbers of an image depend on (seed, name,
             severity, number) alone: batches of any size give the same images.

@@ -1,8 +1,9 @@
-"""A procedural frost for where the photographs are not: domains of needle crystals.
+"""A procedural frost for where the photographs are not: fans of needle crystals.
 
-Five pictures with the sizes, gray values, colors and spectra measured on the five photographs, and a texture of their
-own: white noise stretched into needles, in domains of different directions. A corruption made with them is close to
-the published one in brightness, contrast and scale, but not the same; results say which frost was used.
+Five pictures of the photographs' sizes, with a texture of their own: white noise stretched into needles, in fans, in
+places stronger than in others. Their settings are chosen so that the pieces that images get measure like pieces of the
+photographs, in brightness, contrast, spectrum and color, in the mean and from piece to piece. Which pixels of a
+photograph are light or dark is not in them. Results say which frost was used.
 """
 
 from collections.abc import Sequence
@@ -20,65 +21,86 @@ _DIRECTIONS = 9
 
 @dataclass(frozen=True)
 class _Look:
-    """What was measured on a photograph.
+    """What makes pieces of a picture measure like pieces of a photograph; `seed` is of its clouds and needles.
 
-    grays: gray values at `_PERCENTILES`; colors: offset and slope of red, green and blue over gray;
-    tint: standard deviation of what red, green and blue do besides; spectrum: log10 of the power per octave.
+    grays: gray values at `_PERCENTILES`; colors: offset and slope of red, green and blue over gray; tint: standard
+    deviation of what red, green and blue do besides, in patches of about `tint_width` pixels; spectrum: log10 of the
+    power per octave; unevenness: standard deviation of the logarithm of the detail's strength from place to place, and
+    its correlation with the brightness there (of what goes in: gray values and spectrum change both).
     """
 
     size: tuple[int, int]
+    seed: int
     grays: tuple[float, ...]
     colors: tuple[tuple[float, float], ...]
     tint: tuple[float, float, float]
+    tint_width: float
     spectrum: tuple[float, ...]
+    unevenness: tuple[float, float]
 
 
 _WHITE = _Look(
-    (315, 560),
-    (100, 129, 165, 189, 208, 223, 235, 247, 255),
-    ((1.2, 0.974), (-1.4, 1.008), (4.0, 1.026)),
-    (1.5, -0.6, -2.1),
-    (6.33, 5.24, 4.52, 4.13, 3.79, 3.28, 2.72, 2.03),
+    size=(315, 560),
+    seed=1,
+    grays=(60, 145, 168, 190, 209, 222, 231, 239, 255),
+    colors=((2.1, 0.969), (-1.2, 1.007), (0.7, 1.044)),
+    tint=(0.9, -0.1, -1.8),
+    tint_width=12.0,
+    spectrum=(6.40, 4.80, 4.31, 4.01, 3.71, 3.18, 2.63, 1.88),
+    unevenness=(0.19, -0.86),
 )
 _LOOKS = (
     _Look(
-        (600, 900),
-        (80, 94, 102, 114, 128, 145, 163, 182, 210),
-        ((-98.4, 1.358), (35.6, 0.876), (75.0, 0.700)),
-        (10.1, -3.6, -8.4),
-        (6.44, 5.59, 4.53, 3.90, 3.04, 2.61, 2.36, 1.87),
+        size=(600, 900),
+        seed=0,
+        grays=(81, 94, 102, 112, 127, 146, 168, 186, 219),
+        colors=((-103.7, 1.405), (37.4, 0.859), (79.3, 0.662)),
+        tint=(10.0, -3.5, -8.1),
+        tint_width=40.0,
+        spectrum=(7.07, 5.16, 4.90, 4.01, 3.24, 2.80, 2.60, 2.04),
+        unevenness=(0.11, -0.95),
     ),
     _WHITE,
     _WHITE,  # the second and the third photograph are the same
     _Look(
-        (350, 527),
-        (40, 70, 102, 128, 150, 171, 196, 243, 255),
-        ((-11.2, 0.994), (3.8, 0.996), (9.9, 1.038)),
-        (1.4, 0.8, -3.1),
-        (6.42, 5.21, 4.37, 4.19, 3.90, 3.50, 3.16, 2.54),
+        size=(350, 527),
+        seed=4,
+        grays=(24, 72, 108, 132, 152, 172, 186, 231, 255),
+        colors=((-10.7, 0.993), (3.6, 0.996), (9.5, 1.041)),
+        tint=(0.6, 0.3, -3.1),
+        tint_width=12.0,
+        spectrum=(6.54, 4.97, 4.05, 4.12, 3.81, 3.38, 3.05, 2.37),
+        unevenness=(0.23, 0.02),
     ),
     _Look(
-        (495, 660),
-        (20, 39, 58, 83, 117, 157, 202, 246, 255),
-        ((-11.8, 1.023), (2.4, 0.996), (18.4, 0.959)),
-        (1.2, -0.4, -1.8),
-        (6.89, 5.54, 5.15, 4.82, 4.22, 3.67, 3.10, 2.58),
+        size=(495, 660),
+        seed=3,
+        grays=(27, 41, 58, 80, 110, 146, 183, 225, 255),
+        colors=((-10.9, 1.014), (2.2, 0.998), (17.0, 0.972)),
+        tint=(0.8, -0.1, -1.5),
+        tint_width=40.0,
+        spectrum=(6.90, 5.36, 5.17, 4.94, 4.36, 3.76, 3.19, 2.57),
+        unevenness=(0.23, -0.14),
     ),
 )
 
 
 def procedural_pictures() -> tuple[Tensor, ...]:
     """Five pictures (3,H,W) uint8, always the same."""
-    return tuple(_picture(look, number) for number, look in enumerate(_LOOKS))
+    made = {look: _picture(look) for look in set(_LOOKS)}
+    return tuple(made[look] for look in _LOOKS)
 
 
-def _picture(look: _Look, number: int) -> Tensor:
-    streams = Streams(number, "frost texture", torch.zeros(1, dtype=torch.int64))
-    gray = _needles(look.size, streams)
+def _picture(look: _Look) -> Tensor:
+    streams = Streams(look.seed, "frost texture", torch.zeros(1, dtype=torch.int64))
+    light = _cloud(look.size, 40.0, streams)
+    spread, with_light = look.unevenness
+    strength = with_light * light + (1 - with_light**2) ** 0.5 * _cloud(look.size, 25.0, streams)
+    gray = light + _needles(look.size, streams) * torch.exp(spread * strength)
     for _ in range(4):  # each of the two spoils the other a little
         gray = _with_spectrum(gray, look.spectrum)
         gray = _with_grays(gray, look.grays)
-    tint = _standard(_filtered(_white_noise(look.size, streams), _gaussian_response(look.size, 40.0, 40.0, 0.0)))
+    tint = _cloud(look.size, look.tint_width, streams)
     channels = [
         offset + slope * gray + spread * tint for (offset, slope), spread in zip(look.colors, look.tint, strict=True)
     ]
@@ -86,16 +108,22 @@ def _picture(look: _Look, number: int) -> Tensor:
 
 
 def _needles(size: Sequence[int], streams: Streams) -> Tensor:
-    """Ridges of stretched noise; each direction rules where its own smooth noise exceeds all others."""
-    rule = [_filtered(_white_noise(size, streams), _gaussian_response(size, 9.0, 9.0, 0.0)) for _ in range(_DIRECTIONS)]
-    domain = torch.stack(rule).argmax(dim=0)
+    """Ridges of stretched noise; the phase of smooth complex noise says which direction rules where: they fan out."""
+    even, odd = (_filtered(_white_noise(size, streams), _gaussian_response(size, 9.0, 9.0, 0.0)) for _ in range(2))
+    phase = torch.atan2(even, odd).div_(2 * torch.pi).add_(0.5)
+    domain = phase.mul_(2 * _DIRECTIONS).floor_().to(torch.int64).remainder_(_DIRECTIONS)
+    noise = torch.fft.rfft2(_white_noise(size, streams))
     needles = torch.zeros(size, dtype=torch.float64)
     for number in range(_DIRECTIONS):
-        angle = torch.pi * number / _DIRECTIONS
-        streaks = _filtered(_white_noise(size, streams), _gaussian_response(size, 10.0, 0.7, angle))
-        ridges = -_standard(streaks).abs()
+        response = _gaussian_response(size, 10.0, 0.7, torch.pi * number / _DIRECTIONS)
+        ridges = -_standard(torch.fft.irfft2(noise * response, s=size)).abs()
         needles = torch.where(domain == number, ridges, needles)
     return _standard(needles)
+
+
+def _cloud(size: Sequence[int], width: float, streams: Streams) -> Tensor:
+    """Smooth noise of mean 0 and variance 1."""
+    return _standard(_filtered(_white_noise(size, streams), _gaussian_response(size, width, width, 0.0)))
 
 
 def _white_noise(size: Sequence[int], streams: Streams) -> Tensor:
@@ -147,7 +175,7 @@ def _with_spectrum(x: Tensor, spectrum: tuple[float, ...]) -> Tensor:
 def _with_grays(x: Tensor, grays: tuple[float, ...]) -> Tensor:
     """Replace values by rank, so that the given percentiles are met."""
     rank = torch.empty(x.numel(), dtype=torch.float64)
-    rank[x.flatten().argsort()] = torch.linspace(0, 100, x.numel(), dtype=torch.float64)
+    rank[x.flatten().to(torch.float32).argsort()] = torch.linspace(0, 100, x.numel(), dtype=torch.float64)
     percentiles = torch.tensor(_PERCENTILES, dtype=torch.float64)
     values = torch.tensor(grays, dtype=torch.float64)
     high = torch.searchsorted(percentiles, rank).clamp(1, len(values) - 1)

@@ -107,20 +107,34 @@ def _alias_table(transitions: Callable[[float], np.ndarray], parameter: float, d
 
 @cache
 def _host_alias_table(transitions: Callable[[float], np.ndarray], parameter: float) -> Tensor:
-    return torch.from_numpy(np.concatenate([_alias_row(row) for row in transitions(parameter)]))
+    return torch.from_numpy(_alias_rows(transitions(parameter)).ravel())
 
 
-def _alias_row(probabilities: np.ndarray) -> np.ndarray:
-    """Share out 256 columns of equal weight so that each holds parts of at most two values."""
+def _alias_rows(probabilities: np.ndarray) -> np.ndarray:
+    """Share out 256 columns of equal weight in each row so that each holds parts of at most two values.
+
+    All rows at once: each has a stack of columns that weigh less than 1 and one of those that weigh more, and gives the
+    column on top of the one what it lacks from that on top of the other.
+    """
     weight = probabilities * 256
-    threshold, alias = np.ones(256), np.arange(256)
-    poor = [w for w in range(256) if weight[w] < 1]
-    rich = [w for w in range(256) if weight[w] >= 1]
-    while poor and rich:
-        low, high = poor.pop(), rich[-1]
-        threshold[low], alias[low] = weight[low], high
-        weight[high] -= 1 - weight[low]
-        if weight[high] < 1:
-            poor.append(rich.pop())
+    rows = np.arange(len(weight))
+    alias = np.tile(np.arange(256), (len(weight), 1))
+    threshold = np.ones_like(weight)
+    poor = np.argsort(weight >= 1, axis=1, kind="stable")  # first the poor ones, then the rich ones, each in order
+    rich = poor[:, ::-1].copy()
+    poor_count = (weight < 1).sum(axis=1)
+    rich_count = 256 - poor_count
+    rich = np.take_along_axis(rich, (rich_count[:, None] - 1 - np.arange(256)).clip(min=0), axis=1)
+    while len(rows := rows[(poor_count[rows] > 0) & (rich_count[rows] > 0)]):
+        poor_count[rows] -= 1
+        low, high = poor[rows, poor_count[rows]], rich[rows, rich_count[rows] - 1]
+        threshold[rows, low], alias[rows, low] = weight[rows, low], high
+        weight[rows, high] -= 1 - weight[rows, low]
+        fallen = weight[rows, high] < 1
+        changed = rows[fallen]
+        rich_count[changed] -= 1
+        poor[changed, poor_count[changed]] = high[fallen]
+        poor_count[changed] += 1
     fixed_point = np.clip(np.rint(threshold * 2**23), 0, 2**23 - 1).astype(np.int32)
-    return fixed_point * 256 + alias.astype(np.int32)
+    result: np.ndarray = fixed_point * 256 + alias.astype(np.int32)
+    return result

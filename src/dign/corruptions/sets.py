@@ -9,7 +9,16 @@ from importlib import resources
 from typing import Any
 
 from dign.core.errors import UserError, unknown_name
-from dign.corruptions.settings import FAMILIES, NAMES, PROFILES, SEVERITIES
+from dign.corruptions.settings import (
+    BETWEEN,
+    FAMILIES,
+    NAMES,
+    SEVERITIES,
+    blend_numbers,
+    check_profile,
+    middle_of,
+    share_of_larger,
+)
 from dign.corruptions.settings import family_of as common_family_of
 from dign.corruptions.settings import get_parameters as get_common_parameters
 
@@ -103,23 +112,30 @@ def family_of(name: str) -> str:
 def get_parameters(name: str, severity: int, profile: str, side: float | None = None) -> Any:
     """Return what a corruption is given at a severity: a number, a list or a dictionary.
 
-    side: of the images, with which the lengths in pixels of the nineteen go.
+    side: of the images, with which the lengths in pixels of the nineteen go, and what lies between two profiles.
     """
     if name in NAMES:
         return get_common_parameters(name, severity, profile, side)
     if name not in ALL_NAMES:
         raise unknown_name("corruption", name, ALL_NAMES)
-    if profile not in PROFILES:
-        raise unknown_name("corruption profile", profile, PROFILES)
+    check_profile(profile)
     if isinstance(severity, bool | float) or severity not in SEVERITIES:
         raise UserError(f"invalid severity {severity!r}: expected a whole number from 0 (clean) to 5.")
     if name in SENSORS:
         return SENSORS[name][severity - 1]
-    large = profile == "imagenet"
-    level = _c_bar_levels()["imagenet" if large else "cifar"][name][severity - 1]
+    small, large = (_c_bar_levels()[size][name][severity - 1] for size in ("cifar", "imagenet"))
+    share = _share_of_large(profile, side)
+    level = blend_numbers(small, large, share)
     if name == "pinch_and_twirl":
-        return (level, MORE_SQUARES if large else FEWER_SQUARES)
+        return (level, round(blend_numbers(FEWER_SQUARES, MORE_SQUARES, share)))
     return level
+
+
+def _share_of_large(profile: str, side: float | None) -> float:
+    """Of ImageNet-C-bar's levels in those of a profile, 0 to 1: CIFAR-10-C-bar's serve up to 64 pixels."""
+    if BETWEEN.get(profile, ("", ""))[1] == "imagenet":
+        return share_of_larger(profile, side or middle_of(profile))
+    return float(profile == "imagenet")
 
 
 @cache

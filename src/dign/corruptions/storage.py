@@ -10,8 +10,14 @@ from dign.core.errors import UserError
 
 Jpeg = int | Literal["profile"] | None
 """JPEG of this quality after the corruption; "profile": as the published benchmark of the profile; None: no JPEG."""
-STORED_QUALITY: dict[str, int | None] = {"cifar": None, "tiny-imagenet": 85, "imagenet": 85}
-"""Profile to the quality of the published files; None: not JPEG."""
+STORED_QUALITY: dict[str, int | None] = {
+    "cifar": None,
+    "32-64": None,
+    "tiny-imagenet": 85,
+    "64-224": 85,
+    "imagenet": 85,
+}
+"""Profile to the quality of the published files; None: not JPEG. In between the step begins at 64 pixels."""
 FILE_QUALITY = 85
 """Of files in the layout of folders, where the profile has none."""
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from dign.core.errors import UserError, unknown_name
 from dign.corruptions.engine import corrupt
 from dign.corruptions.sets import ALL_NAMES, get_parameters
-from dign.corruptions.settings import NAMES, PROFILES, SEVERITIES
+from dign.corruptions.settings import NAMES, PROFILES, SEVERITIES, check_profile
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -136,8 +136,8 @@ class RandomCorruption(nn.Module):
 def _check(name: str, severity: int, profile: str | None) -> None:
     if name not in ALL_NAMES:
         raise unknown_name("corruption", name, ALL_NAMES)
-    if profile is not None and profile not in PROFILES:
-        raise unknown_name("corruption profile", profile, PROFILES)
+    if profile is not None:
+        check_profile(profile)
     if severity != 0 or isinstance(severity, bool | float):
         get_parameters(name, severity, profile or next(iter(PROFILES)))
 

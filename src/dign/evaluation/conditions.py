@@ -9,9 +9,10 @@ from pathlib import Path
 from torch import Tensor
 
 from dign.core.errors import UserError, unknown_name
-from dign.corruptions import ALL_NAMES, NAMES, PROFILES, SEVERITIES, corrupt, profile_for
+from dign.corruptions import ALL_NAMES, NAMES, SEVERITIES, corrupt, profile_for
 from dign.corruptions.benchmark.read import Benchmark, open_benchmark
 from dign.corruptions.sets import GROUPS, SETS
+from dign.corruptions.settings import check_profile
 from dign.corruptions.storage import Jpeg, check_jpeg, choose_quality
 from dign.data import cache_root
 from dign.data.cache import open_store
@@ -26,7 +27,8 @@ class Conditions:
         corruptions: Names from `dign.corruptions.ALL_NAMES`, by default the nineteen common ones;
             `dign.corruptions.SETS` has the names of other sets, as in `Conditions(SETS["c-bar"])`.
         severities: From 1 to 5.
-        profile: "cifar", "tiny-imagenet" or "imagenet", the severity table; None takes the one that fits the images.
+        profile: The severity table: "cifar", "tiny-imagenet" or "imagenet", or what lies between two, "32-64" or
+            "64-224"; None takes the one that fits the images.
         seed: Seed of the corruptions.
         jpeg: JPEG of this quality after the corruption. By default as the published benchmark of the profile is stored:
             quality 85 for "tiny-imagenet" and "imagenet", none for "cifar". None: without.
@@ -60,8 +62,8 @@ class Conditions:
         for severity in self.severities:
             if severity not in SEVERITIES:
                 raise UserError(f"invalid severity {severity!r}: expected 1 to 5.")
-        if self.profile is not None and self.profile not in PROFILES:
-            raise unknown_name("profile", self.profile, PROFILES)
+        if self.profile is not None:
+            check_profile(self.profile)
 
     def quality_for(self, height: int, width: int) -> int | None:
         """The quality of the JPEG step for images of this size; None for no such step."""

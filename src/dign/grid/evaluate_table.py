@@ -11,7 +11,7 @@ from typing import Any
 from dign.core.checks import check_value, coerce
 from dign.core.errors import UserError, unknown_name
 from dign.corruptions.benchmark.read import check_contains, find_names, find_severities
-from dign.corruptions.settings import PROFILES, profile_for
+from dign.corruptions.settings import PROFILE_NAMES, profile_for
 from dign.corruptions.storage import Jpeg, check_jpeg, choose_quality, parse_jpeg
 from dign.evaluation.conditions import choose_corruptions, parse_severities
 from dign.evaluation.result_info import EvaluationInfo
@@ -67,7 +67,7 @@ class Evaluation:
             object.__setattr__(self, name, coerce(getattr(self, name), kind, name))
         check_value("split", self.split, SPLITS, None)
         if self.profile is not None:
-            check_value("profile", self.profile, PROFILES, None)
+            check_value("profile", self.profile, PROFILE_NAMES, None)
         check_jpeg(self.jpeg)
         check_value("seed", self.seed, None, 0)
         check_value("batch_size", self.batch_size, None, 1)

@@ -7,10 +7,11 @@ import io
 import os
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -87,7 +88,7 @@ def write_benchmark(
         severities: Which of 1 to 5, by default all.
         layout: "npy" as CIFAR-10-C: `NAME.npy` (S*N,H,W,3) uint8, severity by severity, and `labels.npy` (S*N,).
             "folders" as Tiny-ImageNet-C: `NAME/SEVERITY/CLASS/*.JPEG`.
-        profile: The image size that the parameters were published for; by default the nearest (`profile_for`).
+        profile: The image size that the parameters were published for; by default as the images are (`profile_for`).
         seed: Of the random numbers.
         jpeg: JPEG of this quality after the corruption, in both layouts; by default what the published benchmark of the
             profile has (quality 85 at 64 and 224 pixels), and 85 for files of other profiles. None: arrays as they
@@ -112,7 +113,7 @@ def write_benchmark(
     """
     folder = Path(folder)
     job = _check_job(images, labels, severities, layout, profile, seed, classes, jpeg)
-    chosen = list(names)
+    chosen = list(dict.fromkeys(names))
     for name in chosen:
         if name not in ALL_NAMES:
             raise unknown_name("corruption", name, ALL_NAMES)
@@ -130,9 +131,18 @@ def write_benchmark(
         manifest = _begin(folder, job, data, chosen)
         if layout == NPY:
             _write_labels(folder, job, manifest)
-        for name in chosen:
-            write = _write_array if layout == NPY else _write_folders
-            write(folder, job, name, manifest, pool, advance)
+        missing = [
+            (name, severity)
+            for name in chosen
+            for severity in job.severities
+            if part_name(layout, name, severity) not in manifest["parts"]
+        ]
+        with closing(_corrupt_batches(job, missing, pool)) as batches:
+            for name in chosen:
+                if layout == NPY:
+                    _write_array(folder, job, name, manifest, batches, advance)
+                else:
+                    _write_folders(folder, job, name, manifest, batches, pool, advance)
     return manifest
 
 
@@ -228,11 +238,20 @@ def _pool(workers: int | None) -> Iterator[ThreadPoolExecutor]:
         torch.set_num_threads(threads)
 
 
-def _corrupt_batches(job: _Job, name: str, severity: int, pool: ThreadPoolExecutor) -> Iterator[np.ndarray]:
-    """All images at one severity (n,H,W,3), batch by batch and in order; only a few batches exist at a time."""
-    size = max(1, _TASK_VALUES // job.images[0].numel())
+def _batch_size(job: _Job) -> int:
+    return max(1, _TASK_VALUES // job.images[0].numel())
 
-    def make(start: int) -> np.ndarray:
+
+def _corrupt_batches(
+    job: _Job, conditions: Sequence[tuple[str, int]], pool: ThreadPoolExecutor
+) -> Generator[np.ndarray, None, None]:
+    """All images under each condition (n,H,W,3), batch by batch and in order; only a few batches exist at a time.
+
+    The threads go on to the next condition while the last batches of one are written.
+    """
+    size = _batch_size(job)
+
+    def make(name: str, severity: int, start: int) -> np.ndarray:
         batch = job.images[start : start + size].contiguous()
         quality = job.quality if job.layout == NPY else None  # files are encoded when they are written
         made = corrupt(batch, name, severity, profile=job.profile, seed=job.seed, first=start, jpeg=quality)
@@ -240,15 +259,21 @@ def _corrupt_batches(job: _Job, name: str, severity: int, pool: ThreadPoolExecut
 
     pending: deque[Future[np.ndarray]] = deque()
     try:
-        for start in range(0, len(job.images), size):
-            pending.append(pool.submit(make, start))
-            if len(pending) > _AHEAD:
-                yield pending.popleft().result()
+        for name, severity in conditions:
+            for start in range(0, len(job.images), size):
+                pending.append(pool.submit(make, name, severity, start))
+                if len(pending) > _AHEAD:
+                    yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
     finally:
         for task in pending:
             task.cancel()
+
+
+def _next_condition(job: _Job, batches: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+    """The batches of one condition."""
+    return islice(batches, -(-len(job.images) // _batch_size(job)))
 
 
 def _write_labels(folder: Path, job: _Job, manifest: dict[str, Any]) -> None:
@@ -263,7 +288,7 @@ def _write_array(
     job: _Job,
     name: str,
     manifest: dict[str, Any],
-    pool: ThreadPoolExecutor,
+    batches: Iterator[np.ndarray],
     advance: Callable[[int], None],
 ) -> None:
     part = part_name(NPY, name)
@@ -277,8 +302,8 @@ def _write_array(
 
     with replace_file(folder / part) as partial, open(partial, "wb") as file:
         write(file, _npy_header((len(job.severities) * len(job.images), *job.images.shape[-2:], 3)))
-        for severity in job.severities:
-            for batch in _corrupt_batches(job, name, severity, pool):
+        for _ in job.severities:
+            for batch in _next_condition(job, batches):
                 write(file, batch.data)
                 advance(len(batch))
     _record(folder, manifest, part, checksum.hexdigest())
@@ -295,6 +320,7 @@ def _write_folders(
     job: _Job,
     name: str,
     manifest: dict[str, Any],
+    batches: Iterator[np.ndarray],
     pool: ThreadPoolExecutor,
     advance: Callable[[int], None],
 ) -> None:
@@ -306,7 +332,7 @@ def _write_folders(
         partial = folder / name / f".{severity}.partial"
         shutil.rmtree(partial, ignore_errors=True)
         try:
-            _write_pictures(partial, job, _corrupt_batches(job, name, severity, pool), pool, advance)
+            _write_pictures(partial, job, _next_condition(job, batches), pool, advance)
             shutil.rmtree(folder / part, ignore_errors=True)
             partial.rename(folder / part)
         except BaseException:
