@@ -36,6 +36,7 @@ class Run:
     attacks: list[dict[str, Any]] = field(default_factory=list)
     certificates: list[dict[str, Any]] = field(default_factory=list)
     outliers: list[dict[str, Any]] = field(default_factory=list)
+    sequences: dict[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -113,6 +114,7 @@ def load_run(folder: Path, notes: list[str] | None = None) -> Run:
         attacks=read_attacks(folder),
         certificates=_all(folder, "certificates-*.json", notes),
         outliers=_all(folder, "ood-*.json", notes),
+        sequences=_optional(folder / "sequences.json", _object, notes, None),
     )
 
 

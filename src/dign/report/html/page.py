@@ -38,6 +38,7 @@ from dign.report.html.result_sections import (
     small_multiples,
 )
 from dign.report.html.run_sections import run_details, runs_table, training_parts
+from dign.report.html.sequences_section import sequence_table
 from dign.report.html.unsure_section import unsure_parts
 from dign.report.html.worst_case_section import attack_table, certificate_parts
 from dign.report.palette import palette_css
@@ -78,6 +79,7 @@ def _panels(study: Study) -> list[Panel]:
     found = [
         ("summary", "Summary", _summary(study)),
         ("corruptions", "Corruptions", _corruptions(study)),
+        ("sequences", "Sequences", _sequences(study)),
         ("classes", "Classes", _classes(study)),
         ("calibration", "Calibration", _calibration(study)),
         ("unsure", "Unsure", _unsure(study)),
@@ -112,6 +114,11 @@ def _corruptions(study: Study) -> Markup | None:
         by_corruption=corruption_table(study),
         by_severity=severity_table(study),
     )
+
+
+def _sequences(study: Study) -> Markup | None:
+    table = sequence_table(study)
+    return render("sequences.html", sequences=table) if table else None
 
 
 def _classes(study: Study) -> Markup | None:
