@@ -24,7 +24,7 @@ def read_stable(run: Run) -> dict[str, Stable]:
     """By perturbation; a file or an entry that makes no sense is left out."""
     content = run.sequences.get("sequences") if run.sequences else None
     found = {}
-    for name, scores in content.items() if isinstance(content, dict) else ():
+    for name, scores in (content if isinstance(content, dict) else {}).items():
         try:
             one = Stable(float(scores["flip_probability"]), float(scores["top5_distance"]))
         except (KeyError, TypeError, ValueError, OverflowError):
