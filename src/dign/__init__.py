@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
     from dign.methods.llr import LLR
     from dign.methods.mixup import MixUp
     from dign.methods.noisy_features import NoisyFeatures
+    from dign.methods.noisymix import NoisyMix
     from dign.methods.patch_gaussian import PatchGaussian
     from dign.methods.prime import PRIME
     from dign.methods.rse import RSE
@@ -112,6 +113,7 @@ _PUBLIC = {
     "Method": "dign.methods.base",
     "MixUp": "dign.methods.mixup",
     "NoisyFeatures": "dign.methods.noisy_features",
+    "NoisyMix": "dign.methods.noisymix",
     "Normalized": "dign.models.normalize",
     "OutlierResult": "dign.evaluation.outliers",
     "PRIME": "dign.methods.prime",
@@ -155,7 +157,7 @@ __all__ = [
     "AFA", "APR", "AT", "Accuracy", "Attack", "AttackResult", "AugMax", "AugMix", "AutoAugment", "CURE", "Calibration",
     "Certificates", "Classifier", "Conditions", "Confusion", "Consistency", "CutMix", "Cutout", "DeepAugment", "DiGN",
     "DiGNWithoutCR", "Ensemble", "FWAT", "GradientRegularization", "HybridAugment", "LLR", "Method", "MixUp",
-    "NoisyFeatures", "Normalized", "OutlierResult", "PRIME", "PatchGaussian", "RSE", "Results", "RunConfig",
+    "NoisyFeatures", "NoisyMix", "Normalized", "OutlierResult", "PRIME", "PatchGaussian", "RSE", "Results", "RunConfig",
     "Smoothed", "Standard", "TRADES", "Temperature", "TrivialAugment", "UserError", "accuracy", "apply_temperature",
     "calibration", "certify", "confusion", "corrupt", "detect_outliers", "evaluate", "fit_temperature", "from_arrays",
     "load_data", "load_model", "make_method", "make_report", "mean_corruption_accuracy", "noise_corruption_accuracy",

@@ -28,6 +28,7 @@ from dign.methods import (
     DiGN,
     DiGNWithoutCR,
     HybridAugment,
+    Method,
     MixUp,
     Standard,
 )
@@ -40,7 +41,7 @@ COSTLY = [kind() for kind in METHODS.values()] + [
     DiGN() + HybridAugment(), AFA() + APR() + DiGN(),
 ]  # fmt: skip
 # Percent of the digits after three epochs; chance is 10. DeepAugment's distortions are strong at 8x8.
-LEAST = {"deepaugment": 80, "noisy-features": 80, "gradient-regularization": 85, "cure": 85, "llr": 85}
+LEAST = {"deepaugment": 80, "noisy-features": 80, "noisymix": 80, "gradient-regularization": 85, "cure": 85, "llr": 85}
 MILD = {
     "gradient-regularization": {},
     "cure": {"weight": 0.3, "step": 0.5},
@@ -156,7 +157,7 @@ def test_extreme_logits_stay_finite(key, bfloat16, x, y):
     assert torch.isfinite(model.linear.weight.grad).all()
 
 
-@pytest.mark.parametrize("key", EVERY)
+@pytest.mark.parametrize("key", [key for key in EVERY if key != "noisymix"])  # whose noise is drawn pass by pass
 def test_branches_apart_or_together_are_the_same_without_batch_norm(key, recorder, x, y):
     losses = [make(key, together=together)(recorder, x, y, generator=generator()).loss for together in (True, False)]
     torch.testing.assert_close(*losses)
@@ -410,7 +411,7 @@ def test_every_pair_of_methods_adds_up(recorder, x, y):
     kinds = [kind for kind in METHODS.values() if kind is MixUp or not issubclass(kind, Augmentation)]
     for first in kinds:
         for second in kinds:
-            if first is not second:
+            if first is not second and not (first.mixes_inside and second.augment is not Method.augment):
                 outcome = (first() + second())(recorder, x, y, generator=generator())
                 assert sum(outcome.terms.values()).item() == pytest.approx(outcome.loss.item(), rel=1e-5)
 

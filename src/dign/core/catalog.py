@@ -26,6 +26,7 @@ METHODS = {
     "llr": "a loss that is linear around each image",
     "fwat": "adversarial training by Frank-Wolfe steps, adapted in number if you like",
     "noisy-features": "noise at every convolution, ensemble at test time (RSE as its authors have it)",
+    "noisymix": "AugMix with features mixed, and noisy, at a random depth",
 }
 
 MODELS = {

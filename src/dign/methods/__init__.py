@@ -26,6 +26,7 @@ from dign.methods.labels import MixedLabels
 from dign.methods.llr import LLR
 from dign.methods.mixup import MixUp
 from dign.methods.noisy_features import NoisyFeatures
+from dign.methods.noisymix import NoisyMix
 from dign.methods.patch_gaussian import PatchGaussian
 from dign.methods.prime import PRIME
 from dign.methods.rse import RSE
@@ -61,6 +62,7 @@ METHODS: dict[str, type[Method]] = {
         LLR,
         FWAT,
         NoisyFeatures,
+        NoisyMix,
     )
 }
 """All methods by name: those of the paper's tables in their order, then the others."""
@@ -68,6 +70,6 @@ METHODS: dict[str, type[Method]] = {
 __all__ = [
     "AFA", "APR", "AT", "AugMax", "Augmentation", "AugMix", "AutoAugment", "Consistency", "Cost", "CURE", "CutMix",
     "Cutout", "DeepAugment", "DiGN", "DiGNWithoutCR", "FWAT", "GradientRegularization", "HybridAugment", "LLR",
-    "Method", "METHODS", "MixedLabels", "MixUp", "NoisyFeatures", "Outcome", "PatchGaussian", "PRIME", "RSE",
-    "Standard", "Sum", "TRADES", "TrivialAugment",
+    "Method", "METHODS", "MixedLabels", "MixUp", "NoisyFeatures", "NoisyMix", "Outcome", "PatchGaussian", "PRIME",
+    "RSE", "Standard", "Sum", "TRADES", "TrivialAugment",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, replace
+from pathlib import Path
 from typing import ClassVar
 
 import torch
@@ -15,6 +16,7 @@ from dign.core.derivatives import track, trainable_parameter
 from dign.core.divergences import at_least_float32
 from dign.core.errors import UserError
 from dign.core.outputs import logits_of, release
+from dign.data.dataset import Split
 from dign.methods.batch_checks import check_class_axis, check_images, check_labels, class_rows, warn_of_range
 from dign.methods.labels import Labels, cross_entropy
 from dign.methods.reach import Edit, Pass, Reach
@@ -119,6 +121,8 @@ class Method:
     """Whether the clean batch itself, as `augment` leaves it, goes through the model."""
     moves_pixels: ClassVar[bool] = False
     """Whether images are warped or mixed, so that their pixels no longer match the labels of pixels."""
+    mixes_inside: ClassVar[bool] = False
+    """Whether images are mixed inside the model, by the shares of the labels that `augment` has mixed last."""
     differentiates: ClassVar[bool] = False
     """Whether `penalties` differentiates the logits of the clean batch with respect to its images."""
     published: ClassVar[dict[str, dict[str, object]]] = {}
@@ -182,6 +186,17 @@ class Method:
 
     def at(self, progress: float) -> Method:
         """The method as it is when the fraction `progress` of training is done: itself, unless it ramps up."""
+        return self
+
+    def settle(self, folder: Path, train: Split, *, seed: int, device: torch.device) -> Method:
+        """The method as a run uses it: what it needs beside the model is made in the run's folder, or found there.
+
+        Args:
+            folder: The run's folder.
+            train: Its training images.
+            seed: Its seed.
+            device: Where it trains.
+        """
         return self
 
     @property
@@ -371,6 +386,9 @@ class Sum(Method):
         for name in ("together", "label_smoothing"):
             if len({getattr(part, name) for part in parts}) > 1:
                 raise UserError(f"the methods of a sum must agree in '{name}': set it on each of them.")
+        for number, part in enumerate(parts):
+            if part.mixes_inside and any(type(later).augment is not Method.augment for later in parts[number + 1 :]):
+                raise UserError(f"{part.title} mixes images inside the network, after all: write {part.title} last.")
         super().__init__(label_smoothing=parts[0].label_smoothing, together=parts[0].together)
         object.__setattr__(self, "_parts", tuple(parts))
         object.__setattr__(self, "key", "+".join(keys))
@@ -389,6 +407,9 @@ class Sum(Method):
 
     def at(self, progress: float) -> Method:
         return Sum([part.at(progress) for part in self.parts])
+
+    def settle(self, folder: Path, train: Split, *, seed: int, device: torch.device) -> Method:
+        return Sum([part.settle(folder, train, seed=seed, device=device) for part in self.parts])
 
     @property
     def probe_images(self) -> int:

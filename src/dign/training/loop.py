@@ -204,7 +204,7 @@ class _Training:
         config = run.config
         self.run, self.config, self.data = run, config, data
         self.fabric, self.team, self.device = fabric, team, fabric.device
-        self.method: Method = run.method()
+        self.method: Method = self._settle(run.method())
         self.transforms = make_transforms(config)
         self.batch_size = global_batch_size(config, data)
         self.steps_per_epoch = steps_per_epoch(config, data)
@@ -222,6 +222,14 @@ class _Training:
         self.best = BestWeights(run.path, criterion) if config.keep == "best" else None
         self.seconds_before = 0.0
         self._place_on_device(start)
+
+    def _settle(self, method: Method) -> Method:
+        """The method with what it needs beside the model, which the first process makes and all then find."""
+        how: dict[str, Any] = {"seed": self.config.seed, "device": self.device}
+        with self.team.all_or_none():
+            if self.team.is_rank_zero:
+                method.settle(self.run.path, self.data.train, **how)
+        return method.settle(self.run.path, self.data.train, **how)
 
     def _place_on_device(self, start: StartingWeights | None) -> None:
         config = self.config
