@@ -9,6 +9,7 @@ import ctypes
 import json
 import os
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -81,6 +82,20 @@ def methods() -> Iterator[tuple[str, Check]]:
         for kind in ("torch's", "seeded", "shared"):
             yield f"step/{key}/{kind}", lambda method=method, kind=kind: step(method, kind)
         yield f"predict/{key}", lambda method=method: predict(method)
+
+    def edit(kind: str) -> None:
+        from dign.augment.autoencoder import make_weights, save_autoencoder
+        from dign.augment.edited_networks import edited_networks
+
+        with tempfile.TemporaryDirectory() as folder:
+            file = str(Path(folder) / "autoencoder.safetensors")
+            with waiting_allowed():  # the autoencoder is read and copied once
+                save_autoencoder(file, make_weights())
+                edited_networks(images(), file, generator=generators()[kind])
+            assert edited_networks(images(), file, generator=generators()[kind]).device == DEVICE
+
+    for kind in ("torch's", "seeded", "shared"):
+        yield f"step/edited networks/{kind}", lambda kind=kind: edit(kind)
 
 
 def model_on_host() -> torch.nn.Module:
