@@ -68,5 +68,10 @@ def test_it_is_cleared_by_age_or_by_name_and_nothing_else_is_touched(root, tmp_p
         select_entries(entries, ["cifar10"])
 
 
+def test_a_folder_is_named_as_for_training(root, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert len(select_entries(list_cache(root), ["folder:pets"])) == 2
+
+
 def test_a_cache_that_does_not_exist_is_empty(tmp_path):
     assert list_cache(tmp_path / "nowhere") == []

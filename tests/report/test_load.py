@@ -90,3 +90,13 @@ def test_run_folders_are_found_at_depth_and_links_in_circles_do_not_hang(fake_ru
     fake_run(tmp_path / "x" / "y" / "run")
     os.symlink(tmp_path, tmp_path / "x" / "loop")
     assert [folder.name for folder in find_run_folders(tmp_path)] == ["run"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_linked_run_folders_are_found_and_a_loop_of_links_ends(fake_run, tmp_path):
+    fake_run(tmp_path / "elsewhere" / "run")
+    (tmp_path / "chosen").mkdir()
+    (tmp_path / "chosen" / "run").symlink_to(tmp_path / "elsewhere" / "run")
+    (tmp_path / "chosen" / "again").symlink_to(tmp_path / "chosen")
+    assert tmp_path / "chosen" / "run" in find_run_folders(tmp_path / "chosen")
+    assert len(load_runs([tmp_path / "chosen"])[0]) == 1

@@ -147,7 +147,7 @@ def verify(name: str, quiet: bool, as_json: bool) -> None:
         raise UserError(f"{name} is damaged ({', '.join(wrong)}): run `dign data fetch {name}` to fix it.")
 
 
-@command.command()
+@command.command(short_help="List what the cache holds.")
 @json_option
 def cache(as_json: bool) -> None:
     """List what is kept in the cache, with its size and when it was last used.
@@ -174,7 +174,7 @@ def cache(as_json: bool) -> None:
     click.echo(f"{format_bytes(sum(entry.size for entry in entries)):>9}  in {cache_root()}")
 
 
-@command.command()
+@command.command(short_help="Remove from the cache what is no longer used.")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--unused-for", type=click.FloatRange(min=0), metavar="DAYS", help="what was not used for so many days")
 @click.option("--all", "everything", is_flag=True, help="all of it")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator
@@ -13,6 +14,7 @@ from dign.core.errors import UserError
 from dign.core.files import read_json
 from dign.data.cache import open_store
 from dign.data.file_index import FOLDER as INDEXES
+from dign.data.names import PICTURE_PREFIXES
 from dign.data.shrunk_pictures import COPIES as SHRUNK
 from dign.data.sources.hugging_face import COPIES as OF_PARQUET
 
@@ -71,12 +73,22 @@ def select_entries(
     Raises:
         UserError: Nothing has one of the names.
     """
-    entries, wanted = list(entries), list(names)
-    for name in wanted:
-        if not any(name in (entry.name, entry.data) for entry in entries):
+    entries, wanted = list(entries), {name: {name, *_write_out(name)} for name in names}
+    for name, forms in wanted.items():
+        if not any(entry.name in forms or entry.data in forms for entry in entries):
             raise UserError(f"The cache holds nothing called '{name}': `dign data cache` lists what it holds.")
-    chosen = [entry for entry in entries if not wanted or entry.name in wanted or entry.data in wanted]
+    known = set().union(*wanted.values())
+    chosen = [entry for entry in entries if not wanted or entry.name in known or entry.data in known]
     return [entry for entry in chosen if unused_days is None or entry.days >= unused_days]
+
+
+def _write_out(name: str) -> list[str]:
+    """`folder:photos` with the whole path of the folder, as data sets are called in the cache."""
+    prefix = next((prefix for prefix in PICTURE_PREFIXES if name.startswith(prefix)), None)
+    if prefix is None:
+        return []
+    place = os.path.abspath(os.path.expanduser(name.removeprefix(prefix)))
+    return [f"{prefix}{place}", f"{prefix}{os.path.realpath(place)}"]
 
 
 def _describe(path: Path) -> CacheEntry | None:

@@ -87,7 +87,7 @@ def find_run_folders(path: Path) -> list[Path]:
     if any((path / name).is_file() for name in RUN_FILES):
         return [path]
     found: list[Path] = []
-    for parent, children, files in os.walk(path):
+    for parent, children, files in os.walk(path, followlinks=True):  # a loop of links ends at MAX_DEPTH
         children[:] = sorted(child for child in children if not child.startswith("."))
         folder = Path(parent)
         if any(name in files for name in RUN_FILES):
