@@ -1,10 +1,12 @@
 """A run's certificates: rows that resume, and what they add up to."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from dign.certification.record import Plan, Row, certify_run, summarize
+from dign.core.errors import UserError
 from dign.core.sampling import spread_indices
 from dign.runs.config import RunConfig
 from dign.training.loop import train
@@ -46,6 +48,18 @@ def test_an_interrupted_command_resumes_and_other_settings_start_anew(run):
     counted.clear()
     certify_run(run, Plan(sigma=0.1, n0=10, n=300, images=6), progress=lambda done, total: counted.append(done))
     assert counted == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"sigma": 0.0}, "sigma must be"), ({"n": 5}, "at least n0"), ({"radii": (0.9,)}, "certify at most 0.1")],
+)
+@pytest.mark.parametrize("early", [True, False])
+def test_settings_that_make_no_sense_are_refused_before_anything_is_written(run, changes, message, early):
+    before = sorted(run.path.iterdir())
+    with pytest.raises(UserError, match=message):
+        certify_run(run, replace(PLAN, early=early, **changes))
+    assert sorted(run.path.iterdir()) == before
 
 
 def test_the_summary_by_hand():

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from dign.certification import certify, smoothed
-from dign.certification.bounds import largest_radius
-from dign.certification.smoothing import ABSTAIN, _rounds
+from dign.certification.bounds import certified_radius, largest_radius
+from dign.certification.smoothing import ABSTAIN, _certify_in_rounds, _rounds
 from dign.core.errors import UserError
 
 
@@ -104,6 +104,47 @@ def test_alpha_is_kept_on_a_hard_case(radii):
     found = certify(plane, images, sigma=sigma, alpha=alpha, radii=radii, **draws)
     wrong = (found.radii > true_radius).double().mean().item()
     assert 0 < wrong <= alpha + 3 * math.sqrt(alpha * (1 - alpha) / repetitions)
+
+
+class Chances:
+    """A counter whose copies get class 0 with probability p, without a model."""
+
+    def __init__(self, p):
+        self.p, self.generator = p, torch.Generator().manual_seed(4)
+
+    def count(self, purpose, chosen, start, stop):
+        draws = torch.full((len(chosen),), float(stop - start))
+        hits = torch.binomial(draws, torch.full_like(draws, self.p), generator=self.generator).long()
+        return torch.stack((hits, (stop - start) - hits), dim=1)
+
+
+@pytest.mark.slow
+def test_alpha_is_kept_over_ten_rounds():
+    """The best bound of all rounds is wrong in alpha of 20 000 repetitions at most, where images go on for long."""
+    sigma, alpha, repetitions, n = 0.25, 0.05, 20_000, 2000
+    assert len(_rounds(n, alpha)) == 10
+    nobody = torch.zeros(repetitions, dtype=torch.int64)
+    true_radius = sigma * NormalDist().inv_cdf(0.6)
+    found = _certify_in_rounds(Chances(0.6), nobody, sigma, n, alpha, (0.99 * true_radius, 1.01 * true_radius))
+    wrong = (found.radii > true_radius).double().mean().item()
+    assert alpha / 10 < wrong <= alpha
+    assert found.draws.double().mean() > n / 2
+
+
+def test_stopping_early_gives_up_hardly_a_radius_that_all_draws_certify():
+    """Probabilities all over: of what the plain procedure certifies, less than a hundredth is lost."""
+    sigma, n, alpha, radii = 0.12, 10_000, 0.001, (0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
+    lost = kept = draws = 0
+    for p in [*torch.linspace(0.4, 0.99, 15).tolist(), 0.996, 0.999, 0.9999]:
+        early = _certify_in_rounds(Chances(p), torch.zeros(40, dtype=torch.int64), sigma, n, alpha, radii)
+        hits = Chances(p).count("certify", torch.zeros(40), 0, n)[:, 0].tolist()
+        plain = torch.tensor([certified_radius(count, n, sigma, alpha) for count in hits])
+        for radius in (1e-9, *radii):
+            lost += int((plain >= radius).sum() - (early.radii >= radius).sum())
+            kept += int((plain >= radius).sum())
+        draws += int(early.draws.sum())
+    assert kept > 2000 and abs(lost) < 0.01 * kept
+    assert draws < 18 * 40 * n / 2
 
 
 @pytest.mark.slow

@@ -37,17 +37,18 @@ def lower_confidence_bound(successes: int, trials: int, alpha: float) -> tuple[f
         return 0.0, 1.0
     if successes == trials:
         return math.exp(math.log(alpha) / trials), -math.expm1(math.log(alpha) / trials)
-    low, high = -40.0, 40.0  # logit of p: the tail grows with p
+    # Newton's method in the logit of p, in which the log of the tail is concave (a binomial that is cut off varies less
+    # than before): from below, where even P(X >= 1) is less than alpha, it rises to the root and never passes it.
+    a, b, logit = successes, trials - successes + 1, math.log(alpha) - math.log(trials)
     for _ in range(200):
-        middle = (low + high) / 2
-        p, q = _logistic(middle), _logistic(-middle)
-        if _log_upper_tail(successes, trials, p, q) < math.log(alpha):
-            low = middle
-        else:
-            high = middle
-        if high - low < 1e-12 * max(1.0, abs(low)):
+        p, q = _logistic(logit), _logistic(-logit)
+        tail = _log_upper_tail(successes, trials, p, q)
+        density = a * math.log(p) + b * math.log(q) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+        step = (math.log(alpha) - tail) / math.exp(density - tail)
+        logit += step
+        if step < 1e-13 * max(1.0, abs(logit)):
             break
-    return _logistic(low), _logistic(-low)
+    return _logistic(logit), _logistic(-logit)
 
 
 def certified_radius(successes: int, trials: int, sigma: float, alpha: float) -> float:

@@ -14,7 +14,7 @@ import torch
 
 from dign.certification.attack import smallest_change
 from dign.certification.bounds import largest_radius
-from dign.certification.smoothing import certify
+from dign.certification.smoothing import certify, check_radii, check_settings
 from dign.core.errors import UserError
 from dign.core.files import parse_json, read_limited, write_json, write_text
 from dign.core.provenance import git_commit, now, versions
@@ -95,7 +95,12 @@ def certify_run(
         batch_size: Noisy copies that pass through the model at once.
         team: Processes that share the images.
         progress: Told the images done, and the images in all.
+
+    Raises:
+        UserError: A setting makes no sense, before anything is written.
     """
+    check_settings(plan.sigma, plan.n0, plan.n, plan.alpha, None)
+    check_radii(plan.resolve_radii(), plan.n, plan.sigma, plan.alpha, early=plan.early)
     target = team.device or pick_device(device)
     model = run.model()
     if run.config.winograd:

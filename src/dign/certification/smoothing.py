@@ -6,13 +6,20 @@ Counts depend on the seed and on an image's number alone: not on batch size, dev
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from dign.certification.bounds import certified_radius, check_alpha, largest_radius, majority_p_value
+from dign.certification.bounds import (
+    certified_radius,
+    check_alpha,
+    largest_radius,
+    lower_confidence_bound,
+    majority_p_value,
+)
 from dign.core.checks import check_integer
 from dign.core.errors import UserError
 from dign.core.freezing import freeze_temporarily
@@ -23,6 +30,10 @@ from dign.core.seeds import make_generator
 ABSTAIN = -1
 BLOCK = 100
 """Noisy copies whose noise comes from one generator. Changing it changes every result."""
+GROWTH = 1.25
+"""How much larger each total of draws is after which early stopping looks whether to stop."""
+GIVE_UP = 0.05
+"""Early stopping gives up a radius that the draws so far contradict at this level."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +97,8 @@ def certify(
         n0: Noisy copies that choose the class.
         n: Noisy copies that certify it.
         alpha: Probability of a wrong certificate, for each image.
-        radii: Stop early: draw in rounds, at a corrected alpha, until it is decided which of these radii is certified.
-            The certificates hold as they do without; the radius of an image is what its draws certify.
+        radii: Stop early: draw in rounds, at a corrected alpha, until the largest of these radii that is within reach
+            is certified. The certificates hold as they do without; the radius of an image is what its draws certify.
         generator: Where the noise comes from; None: the same noise every time.
         first: The number of the first image in a larger set of which these are a part.
         batch_size: Noisy copies that pass through the model at once.
@@ -104,72 +115,80 @@ def certify(
     (torch.Size([4]), True)
     """
     check_settings(sigma, n0, n, alpha, images)
-    if radii is not None and max(radii, default=0) > (largest := largest_radius(n, sigma, _rounds(n, alpha)[n])):
-        raise UserError(
-            f"radii: {n} draws at sigma {sigma:g} certify at most {largest:.3g}, not {max(radii):g}: raise n."
-        )
+    if radii is not None:
+        check_radii(radii, n, sigma, alpha, early=True)
     counter = _Counter(model, images, sigma, _seed(generator), first, batch_size)
     with freeze_temporarily(model), torch.no_grad():
         everyone = torch.arange(len(images))
         chosen = counter.count("select", everyone, 0, n0).argmax(1)
         if radii is None:
             hits = counter.count("certify", everyone, 0, n)[everyone, chosen]
-            return _conclude(chosen, hits, torch.full_like(hits, n), sigma, torch.full(hits.shape, alpha))
+            found = [certified_radius(count, n, sigma, alpha) for count in hits.tolist()]
+            return _conclude(chosen, torch.tensor(found, dtype=torch.float64), torch.full_like(hits, n))
         return _certify_in_rounds(counter, chosen, sigma, n, alpha, sorted(radii))
 
 
 def _certify_in_rounds(
     counter: _Counter, chosen: Tensor, sigma: float, n: int, alpha: float, radii: Sequence[float]
 ) -> Certificates:
-    """The rounds share alpha: whichever of them an image stops at, its certificate holds with probability 1 - alpha."""
+    """The rounds share alpha: with probability 1 - alpha the bounds of all of them hold, and so does the best of them.
+
+    So an image may stop after any of them, whatever the reason.
+    """
     hits, drawn = torch.zeros_like(chosen), torch.zeros_like(chosen)
-    spent = torch.full(chosen.shape, alpha, dtype=torch.float64)
+    reached = [0.0] * len(chosen)
+    rounds = _rounds(n, alpha)
     active, before = list(range(len(chosen))), 0
-    for total, share in _rounds(n, alpha).items():
+    for total, share in rounds.items():
         counts = counter.count("certify", torch.tensor(active), before, total)
         hits[active] += counts[torch.arange(len(active)), chosen[active]]
-        drawn[active], spent[active], before = total, share, total
-        active = [image for image in active if not _decided(int(hits[image]), total, n, sigma, share, radii)]
+        drawn[active], before = total, total
+        for image in active:
+            reached[image] = max(reached[image], certified_radius(int(hits[image]), total, sigma, share))
+        active = [
+            image
+            for image in active
+            if total < n and _is_open(reached[image], _outlook(int(hits[image]), total, n, sigma, rounds[n]), radii)
+        ]
         if not active:
             break
-    return _conclude(chosen, hits, drawn, sigma, spent)
+    return _conclude(chosen, torch.tensor(reached, dtype=torch.float64), drawn)
 
 
-def _decided(hits: int, drawn: int, n: int, sigma: float, alpha: float, radii: Sequence[float]) -> bool:
-    """Whether more draws could hardly move the certificate past another of the radii, or out of abstaining.
+def _is_open(reached: float, outlook: float, radii: Sequence[float]) -> bool:
+    """Whether more draws may certify another of the radii, or give an image an answer that has none yet.
 
-    Stopping early never makes a certificate wrong; this only weighs what more draws could still bring, at the most
-    favorable probability that is compatible with the draws so far.
+    >>> _is_open(0.12, 0.19, (0.1, 0.2)), _is_open(0.12, 0.21, (0.1, 0.2)), _is_open(0.0, 0.01, (0.1, 0.2))
+    (False, True, True)
     """
-    if drawn == n:
-        return True
-    reached = certified_radius(hits, drawn, sigma, alpha)
-    misses = drawn - hits
-    fewest = max(0.0, misses - 4 * misses**0.5 - 1) / drawn  # four standard deviations in favor
-    best = certified_radius(round(n * (1 - fewest)), n, sigma, alpha)
-    if reached == 0:
-        return best == 0
-    return not any(reached < radius <= best for radius in radii)
+    return reached < outlook and (reached == 0 or any(reached < radius <= outlook for radius in radii))
+
+
+def _outlook(hits: int, drawn: int, n: int, sigma: float, alpha: float) -> float:
+    """The radius that all `n` draws would certify if the class were as likely as the draws so far allow for.
+
+    That is the upper end of its Clopper-Pearson interval at GIVE_UP. It decides how long to go on, and nothing else.
+    """
+    least_misses = max(drawn - hits, n * lower_confidence_bound(drawn - hits, drawn, GIVE_UP)[0])
+    return certified_radius(n - math.ceil(least_misses), n, sigma, alpha)
 
 
 def _rounds(n: int, alpha: float) -> dict[int, float]:
-    """Draws after which to look whether to stop, each twice the last, and the share of alpha that each spends.
+    """Draws after which to look whether to stop, each about a quarter more than the last, and the alpha of each.
 
     The last round spends half of alpha, so that an image that needs all draws loses little by the looks before.
 
-    >>> _rounds(800, 0.001)
-    {200: 0.00025, 400: 0.00025, 800: 0.0005}
+    >>> _rounds(500, 0.001)
+    {200: 0.00016666666666666666, 300: 0.00016666666666666666, 400: 0.00016666666666666666, 500: 0.0005}
     """
-    totals = [n]
-    while totals[-1] >= 4 * BLOCK:
-        totals.append(-(-totals[-1] // (2 * BLOCK)) * BLOCK)
-    early = totals[:0:-1]
+    early, total = [], 2 * BLOCK
+    while total * GROWTH**0.5 < n:
+        early.append(total)
+        total = max(total + BLOCK, round(total * GROWTH / BLOCK) * BLOCK)
     return {**{total: alpha / 2 / len(early) for total in early}, n: alpha / 2 if early else alpha}
 
 
-def _conclude(chosen: Tensor, hits: Tensor, drawn: Tensor, sigma: float, alpha: Tensor) -> Certificates:
-    triples = zip(hits.tolist(), drawn.tolist(), alpha.tolist(), strict=True)
-    radii = torch.tensor([certified_radius(k, m, sigma, a) for k, m, a in triples], dtype=torch.float64)
+def _conclude(chosen: Tensor, radii: Tensor, drawn: Tensor) -> Certificates:
     return Certificates(torch.where(radii > 0, chosen, ABSTAIN), radii, drawn)
 
 
@@ -285,3 +304,11 @@ def check_settings(sigma: float, n0: int, n: int, alpha: float, images: Tensor |
     check_alpha(alpha)
     if images is not None and images.dim() != 4:
         raise UserError(f"images must be (N,3,H,W), not {tuple(images.shape)}.")
+
+
+def check_radii(radii: Sequence[float], n: int, sigma: float, alpha: float, *, early: bool) -> None:
+    """Raise a `UserError` if `n` draws, with or without early stopping, cannot certify the largest of the radii."""
+    largest = largest_radius(n, sigma, _rounds(n, alpha)[n] if early else alpha)
+    if max(radii, default=0) > largest:
+        most = math.floor(largest * 1000) / 1000
+        raise UserError(f"radii: {n} draws at sigma {sigma:g} certify at most {most:g}, not {max(radii):g}: raise n.")
