@@ -14,6 +14,7 @@ from dign.augment.primitives import (
     displacements,
     filter_randomly,
     mix_primitives,
+    visible_modes,
 )
 
 
@@ -52,7 +53,7 @@ def test_the_spectrum_of_a_filtered_image_is_the_product_of_the_spectra(x):
 
 
 def test_displacements_are_the_sum_of_their_modes():
-    noise, size = torch.randn(2, 2, MODES, MODES, generator=generator()), 8
+    noise, size = torch.randn(2, 2, 6, 6, generator=generator()), 8
     cut, warmth = torch.tensor([2.0, 5.0]), torch.tensor([0.3, 0.9])
     made = displacements((size, size), cut, warmth, noise)
     for image in range(2):
@@ -73,8 +74,26 @@ def test_displacements_are_the_sum_of_their_modes():
                 assert made[image, axis, row, column].item() == pytest.approx(expected, abs=1e-4)
 
 
+@pytest.mark.parametrize(("size", "cut"), [((5, 9), 100), ((8, 8), 20), ((6, 6), 4), ((3, 102), 100), ((2, 4), 3)])
+def test_modes_that_look_alike_are_drawn_together_and_the_distribution_is_the_same(size, cut):
+    """Displacements are linear in normal numbers: all is said by how those of two pixels vary together."""
+    shape = visible_modes(size)
+    basis = torch.eye(math.prod(shape), dtype=torch.float64).view(-1, 1, *shape).expand(-1, 2, -1, -1)
+    count = len(basis)
+    made = displacements(size, torch.full((count,), float(cut), dtype=torch.float64), torch.zeros(count), basis)[:, 0]
+    found = torch.einsum("nhw,nk->hwk", made, made[:, size[0] // 2, :])  # with every pixel of a row
+    temperature = 1 / (math.pi * max(size) ** 2 * math.log(cut + 1e-6))
+    modes = torch.arange(1, MODES + 1, dtype=torch.float64)
+    down, across = (torch.sin(math.pi * torch.linspace(0, 1, n, dtype=torch.float64)[:, None] * modes) for n in size)
+    radius = (modes[:, None].square() + modes.square()).sqrt()
+    variance = torch.where(radius < cut + 0.5, radius**-2, 0.0)
+    fixed = down[size[0] // 2]
+    expected = torch.einsum("hi,i,ij,wj,kj->hwk", down, fixed, variance, across, across)
+    torch.testing.assert_close(found, temperature * max(size) ** 2 * expected, atol=1e-9, rtol=1e-6)
+
+
 def test_a_deformed_image_is_the_image_at_the_displaced_positions(x):
-    noise = torch.randn(3, 2, MODES, MODES, generator=generator())
+    noise = torch.randn(3, 2, 6, 6, generator=generator())
     cut, warmth = torch.tensor([2.0, 4.0, 50.0]), torch.tensor([1.0, 0.5, 0.0])
     made, moves = deform_randomly(x, cut, warmth, noise), displacements((8, 8), cut, warmth, noise)
     for i, row, column in ((0, 2, 3), (1, 5, 5), (2, 7, 0), (0, 4, 4)):

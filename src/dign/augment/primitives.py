@@ -66,9 +66,9 @@ def deform_randomly(x: Tensor, cut: Tensor, warmth: Tensor, noise: Tensor) -> Te
         x: Images (N,C,H,W).
         cut: Whole numbers (N,), 2 to MODES.
         warmth: Where T lies between its bounds (N,), 0 to 1.
-        noise: Standard normal numbers (N,2,MODES,MODES), for the displacement along rows and along columns.
+        noise: Standard normal numbers (N,2,*visible_modes), for the displacement along columns and along rows.
 
-    >>> noise = torch.randn(2, 2, MODES, MODES)
+    >>> noise = torch.randn(2, 2, *visible_modes((8, 8)))
     >>> deform_randomly(torch.rand(2, 3, 8, 8), torch.tensor([2.0, 9.0]), torch.rand(2), noise).shape
     torch.Size([2, 3, 8, 8])
     """
@@ -81,17 +81,45 @@ def deform_randomly(x: Tensor, cut: Tensor, warmth: Tensor, noise: Tensor) -> Te
 
 
 def displacements(image_size: torch.Size | tuple[int, int], cut: Tensor, warmth: Tensor, noise: Tensor) -> Tensor:
-    """The displacements of `deform_randomly` in pixels (N,2,H,W): along columns and along rows."""
-    mode = torch.arange(1, noise.shape[-1] + 1, device=noise.device, dtype=noise.dtype)
-    radius = (mode[:, None].square() + mode.square()).sqrt()
-    kept = (radius < cut.view(-1, 1, 1) + 0.5) / radius
-    down, across = (torch.sin(math.pi * _evenly(size, noise)[:, None] * mode) for size in image_size)
-    fields = down @ (noise * kept[:, None]) @ across.T
+    """The displacements of `deform_randomly` in pixels (N,2,H,W): along columns and along rows.
+
+    At the pixels of an image every mode beyond `visible_modes` has the values of a lower one. So it is not drawn: its
+    variance is added to that of the lower one, which gives the same distribution from a tenth of the numbers.
+    """
+    mode = torch.arange(1, MODES + 1, device=noise.device, dtype=noise.dtype)
+    squared = mode[:, None].square() + mode.square()
+    variance = (squared.sqrt() < cut.view(-1, 1, 1) + 0.5) / squared
+    folds = [_fold(size, mode) for size in image_size]
+    spread = (folds[0].T @ variance @ folds[1]).sqrt()
+    down, across = (
+        torch.sin(math.pi * _evenly(size, noise)[:, None] * mode[: fold.shape[1]])
+        for size, fold in zip(image_size, folds, strict=True)
+    )
+    fields = down @ (noise * spread[:, None]) @ across.T
     side = max(image_size)
     log = (cut + 1e-6).log()
     lowest, highest = 1 / (math.pi * side**2 * log), 4 / (math.pi**3 * (cut + 1e-6).square() * log)
     temperature = lowest + warmth * (highest - lowest).clamp(min=0)
     return fields * (side * temperature.sqrt()).view(-1, 1, 1, 1)
+
+
+def visible_modes(image_size: torch.Size | tuple[int, int]) -> tuple[int, int]:
+    """How many modes sin(pi i x) differ at the pixels of an image, along rows and along columns.
+
+    >>> visible_modes((32, 224))
+    (30, 100)
+    """
+    height, width = (min(MODES, max(size - 2, 1)) for size in image_size)
+    return height, width
+
+
+def _fold(size: int, mode: Tensor) -> Tensor:
+    """Which visible mode each mode looks like at the pixels along an axis, as (MODES,visible) of zeros and ones."""
+    last = max(size - 1, 1)  # pixels are at 0, 1 / last, ..., 1
+    turned = mode.remainder(2 * last)
+    seen = torch.where(turned > last, 2 * last - turned, turned)  # 0 and `last` vanish at every pixel
+    visible = visible_modes((size, size))[0]
+    return (seen[:, None] == mode[:visible]).to(mode.dtype) * (seen < last)[:, None]
 
 
 def color_randomly(x: Tensor, cut: Tensor, temperature: Tensor, noise: Tensor) -> Tensor:
@@ -212,7 +240,7 @@ def _deform(rows: Tensor, job: _Job) -> Tensor:
     most, share, warmth = job.uniform(3)
     most = FEWEST_MODES + 1 + ((MODES - FEWEST_MODES) * most).floor().clamp(max=MODES - FEWEST_MODES - 1)
     cut = (FEWEST_MODES + (most + 1 - FEWEST_MODES) * _arcsine(share)).floor().minimum(most)
-    return deform_randomly(rows, cut, _arcsine(warmth), job.normal(2, MODES, MODES))
+    return deform_randomly(rows, cut, _arcsine(warmth), job.normal(2, *visible_modes(rows.shape[-2:])))
 
 
 def _color(rows: Tensor, job: _Job) -> Tensor:
