@@ -19,10 +19,12 @@ from dign.methods.labels import Labels
 class LLR(PGDSettings, Method):
     """Cross-entropy on the clean batch, and a loss that is linear in the image, and flat, in a ball around it.
 
-    Loss: L(x) + weight * mean g(d*) + slope_weight * mean |d* . grad_x L(x)|, with g(d) = |L(x + d) - L(x) - d . grad_x
-    L(x)| the distance of the loss from its tangent and d* = argmax of g over ||d|| <= radius, found by gradient ascent
-    from a random point: at d = 0 the distance has no gradient. Batch norms take the statistics of each batch for the
-    penalties, and record none (`dign.core.freezing.still_temporarily`).
+        L(x) + weight * mean g(d*) + slope_weight * mean abs(d* . grad_x L(x)),
+        g(d) = abs(L(x + d) - L(x) - d . grad_x L(x)),   d* = argmax of g over norm(d) <= radius
+
+    g is the distance of the loss from its tangent. d* is found by gradient ascent from a random point: at d = 0 the
+    distance has no gradient. Batch norms take the statistics of each batch for the penalties, and record none
+    (`dign.core.freezing.still_temporarily`).
 
     Args:
         weight: Weight of the distance, the publication's lambda.
