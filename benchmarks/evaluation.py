@@ -1,7 +1,7 @@
 """What evaluation adds to the forward passes: corruptions made on the fly, counting, scores.
 
     python benchmarks/evaluation.py [--images 300] [--model resnet18] [--size 32] [--threads 2]
-    python benchmarks/evaluation.py --model torchvision:resnet50 --size 224 --images 24
+    python benchmarks/evaluation.py --size 224 --images 24
 
 Evaluates an untrained model on random smooth pictures under all nineteen corruptions at five severities, as
 `dign evaluate` does, and adds up the CPU time that is spent inside the model. Prints the whole CPU time over that; the
@@ -42,14 +42,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=300)
     parser.add_argument("--size", type=int, default=32)
-    parser.add_argument("--model", default="resnet18", help="one of dign's, or torchvision:NAME")
+    parser.add_argument("--model", default="resnet18", help="one of `dign list models`")
     parser.add_argument("--batch-size", type=int, default=100)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     reuse_memory()  # as `dign evaluate` does
     split = smooth_pictures(options.images, options.size)
-    model = Timed(make_model(options.model, options.size).to(memory_format=torch.channels_last))
+    shape = split.image_size
+    model = Timed(build(options.model, classes=10, image_size=shape).to(memory_format=torch.channels_last))
     started = time.process_time()
     evaluate(model, split, Conditions(corruptions=NAMES), batch_size=options.batch_size)
     whole = time.process_time() - started
@@ -57,16 +58,6 @@ def main() -> None:
     print(f"forward passes: {model.seconds:.1f} s of CPU time ({model.images / model.seconds:.0f} images/s)")
     print(f"evaluation with corruptions made on the fly: {whole:.1f} s of CPU time")
     print(f"ratio: {whole / model.seconds:.3f}")
-
-
-def make_model(name: str, size: int) -> nn.Module:
-    source, _, kind = name.rpartition(":")
-    if source == "torchvision":
-        import torchvision
-
-        model: nn.Module = torchvision.models.get_model(kind)
-        return model
-    return build(name, classes=10, image_size=(size, size))
 
 
 def smooth_pictures(count: int, size: int) -> Split:
