@@ -268,7 +268,7 @@ def passes(repeats: int, batch: int) -> None:
 
 
 def compiled(repeats: int, batch: int) -> None:
-    for method in (Standard(), DiGN(), AugMix(), AT()):
+    for method in (Standard(), DiGN(), AugMix()):  # the unrolled steps of an attack compile for minutes
         ways = {"eager": Stepper(method, batch, model="fastnet"), "compiled": CompiledStepper(method, batch, "fastnet")}
         seconds = take_turns(ways, repeats)
         times = ", ".join(f"{way} {value:.3f} s" for way, value in seconds.items())

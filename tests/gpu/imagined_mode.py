@@ -62,6 +62,8 @@ class ImaginedDevice(FakeTensorMode):
         if func is aten.copy_.default:
             blocking = not (len(args) > 2 and args[2]) and not kwargs.get("non_blocking")
             self._check_copy(args[1], args[0].device, not blocking)
+        if to_device and func is aten._to_copy.default and args[0].layout is torch.sparse_coo:
+            return self._imagine_dense(args[0], wanted)
         result = super().__torch_dispatch__(func, types, args, kwargs)
         for leaf in tree_leaves(result):
             if (
@@ -71,6 +73,11 @@ class ImaginedDevice(FakeTensorMode):
             ):
                 raise WrongDevice(f"float64 on mps, by {func}")
         return result
+
+    def _imagine_dense(self, matrix: Tensor, device: Any) -> Tensor:
+        """Fake tensors cannot be sparse: a dense one, which takes no memory either, is multiplied alike."""
+        with self:
+            return torch.empty(matrix.shape, dtype=matrix.dtype, device=device)
 
     @staticmethod
     def _check_generator(leaves: list[Any], wanted: Any, imagined: list[Tensor]) -> None:

@@ -8,10 +8,12 @@ import os
 import signal
 import sys
 from contextlib import redirect_stderr
+from functools import partial
 from io import StringIO
 from pathlib import Path
 
 import torch
+from double_precision import double_precision
 from torch import nn
 
 import dign.training.loop
@@ -31,7 +33,11 @@ MIXED = "+".join([*(key for key, kind in KINDS.items() if issubclass(kind, Augme
 METHODS = (*(key for key, kind in KINDS.items() if not issubclass(kind, Augmentation)), SUM, MIXED)
 APART = {"settings": {"dign": {"together": False}}}
 """Several passes through the model before there is a gradient."""
-SYNCHRONIZED = {"model": "tinynet", "method": "dign", "sync_batch_norm": True}
+SYNCHRONIZED = {"model": "tinynet", "method": "rse", "sync_batch_norm": True}
+"""It learns from noisy images: in the digits themselves many pixels are equal, and which of them a max-pool takes, the
+last bit decides.
+"""
+COMPILED = {"sum": {"method": SUM, "accumulate": 2}, "norm": SYNCHRONIZED}
 LONG = {"epochs": 20, "method": "at", "settings": {"at": {"steps": 1}}, "checkpoint_seconds": 0.1}
 """Batch norm that is not synchronized, and attacks that look at its statistics: all that a restart could lose."""
 EVALUATION = ("--only", "shot_noise", "--severity", "1-2", "--split", "train", "--batch-size", "100", "--temperature")
@@ -55,10 +61,23 @@ def config(**changes: object) -> RunConfig:
 
 
 def train_all(folder: Path, devices: int) -> None:
-    for method in METHODS:
-        train(config(method=method, devices=devices), folder / method, quiet=True)
-    train(config(method="dign", devices=devices, **APART), folder / "apart", quiet=True)
-    train(config(devices=devices, **SYNCHRONIZED), folder / "synchronized", quiet=True)
+    """In float64, where two ways to add up the same numbers differ by far less than any two other ways to train."""
+    with double_precision():
+        for method in METHODS:
+            train(config(method=method, devices=devices), folder / method, quiet=True)
+        train(config(method="dign", devices=devices, **APART), folder / "apart", quiet=True)
+        train(config(devices=devices, **SYNCHRONIZED), folder / "synchronized", quiet=True)
+
+
+def train_compiled(folder: Path) -> None:
+    """The same steps in float32, as they are and traced into one graph, which the backend carries out as it is."""
+    original = torch.compile
+    torch.compile = partial(original, backend="eager")
+    for name, changes in COMPILED.items():
+        for compiled in (False, True):
+            place = folder / f"{name}-{'compiled' if compiled else 'eager'}"
+            train(config(**changes, devices=2, epochs=1, compile=compiled), place, quiet=True)
+    torch.compile = original
 
 
 def command(*words: object) -> tuple[int, str]:
@@ -84,10 +103,11 @@ def interrupted(folder: Path, team: Team) -> list[tuple[int, str]]:
 
     options = [f"--{key.replace('_', '-')}={value}" for key, value in SMALL.items() if key != "data"]
     words = ["train", "digits", *options, "--model=plain", "--method=dign", "--out", folder / "interrupted"]
-    dign.training.loop._Training._step = step_then_signal
-    stopped = command(*words, "--devices=2", "-q")
-    dign.training.loop._Training._step = original
-    return [stopped, command("train", "--resume", folder / "interrupted", "-q")]
+    with double_precision():
+        dign.training.loop._Training._step = step_then_signal
+        stopped = command(*words, "--devices=2", "-q")
+        dign.training.loop._Training._step = original
+        return [stopped, command("train", "--resume", folder / "interrupted", "-q")]
 
 
 def mistakes(folder: Path, team: Team) -> list[str]:
@@ -111,6 +131,7 @@ def main(folder: Path) -> None:
     prepare()
     team = join_processes("auto", 2, 1)
     train_all(folder, devices=2)
+    train_compiled(folder)
     train(config(**{**LONG, "model": "tinynet", "devices": 2}), folder / "undisturbed", quiet=True)
     told = {
         "count": team.world_size,

@@ -232,6 +232,26 @@ def test_compiling_without_a_compiler_is_one_sentence_and_leaves_nothing(tmp_pat
         check_compiler(torch.device("cuda"))
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which(os.environ.get("CXX", "g++")), reason="there is no C++ compiler")
+def test_a_compiled_run_takes_the_same_steps_and_resumes_to_the_bit(tmp_path, monkeypatch):
+    """The real compiler: its first step has the loss of one that is not compiled, up to rounding."""
+    monkeypatch.setattr(dign.training.loop, "LOG_EVERY", 1)
+    changes = {"method": "standard", "epochs": 1, "validate_every": 0, "calibrate": "none"}
+    train(config(**changes), tmp_path / "eager", quiet=True)
+    train(config(**changes, compile=True), tmp_path / "whole", quiet=True)
+    with interrupted_after(4, monkeypatch), pytest.raises(Interrupted):
+        train(config(**changes, compile=True), tmp_path / "run", quiet=True)
+    torch._dynamo.reset()  # a process of its own compiles again
+    resume(tmp_path / "run", quiet=True)
+    assert_same_weights(tmp_path / "whole", tmp_path / "run")
+    assert first_loss(tmp_path / "whole") == pytest.approx(first_loss(tmp_path / "eager"), rel=1e-5)
+
+
+def first_loss(path):
+    return json.loads((path / "metrics.jsonl").read_text().splitlines()[0])["loss"]
+
+
 def test_a_run_that_is_resumed_on_another_device_says_so(tmp_path, monkeypatch, capsys):
     with interrupted_after(1, monkeypatch), pytest.raises(Interrupted):
         train(config(epochs=1), tmp_path / "run", quiet=True)

@@ -322,6 +322,6 @@ _compiled_dirichlet = define_draw(
 )
 _compiled_severities = define_draw(
     "draw_severities(Tensor x, int views) -> Tensor",
-    lambda x, views, generator: draw_severities(x, views, generator=generator).contiguous(),
+    lambda x, views, generator: draw_severities(x, views, generator=generator),
     lambda x, views: x.new_empty(len(x), views, dtype=torch.int64),
 )

@@ -97,8 +97,7 @@ def _convolve(x: Tensor, planes: int, kernel: int, dilation: int, random: Random
 def _draw_noise2net(
     x: Tensor, strength: Tensor, hidden: int, scale: int, batch: int | None, *, generator: torch.Generator | None
 ) -> Tensor:
-    drawn = noise2net(x, strength, hidden=hidden, scale=scale, generator=generator, batch=batch)
-    return drawn.contiguous()
+    return noise2net(x, strength, hidden=hidden, scale=scale, generator=generator, batch=batch)
 
 
 _compiled_noise2net = define_draw(

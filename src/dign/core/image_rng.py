@@ -13,7 +13,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from dign.core.compiled_draws import define_draw
+from dign.core.compiled_draws import compiled_rank, define_draw
 from dign.core.seeds import derive_seed, make_generator
 
 BLOCK_SIZE = 32
@@ -71,12 +71,20 @@ def make_placed_generator(seed: int, purpose: str, first: int, device: torch.dev
 
 def global_batch_size(count: int, generator: torch.Generator | None) -> int:
     """The number of images in the batch of which this process holds `count`; all processes hold equally many."""
-    return count * generator.world_size if isinstance(generator, SharedGenerator) else count
+    return count * _rank(generator)[1]
 
 
 def local_count(count: int, generator: torch.Generator | None) -> int:
     """How many of the first `count` images of the whole batch this process holds: its own first ones."""
-    return len(range(generator.rank, count, generator.world_size)) if isinstance(generator, SharedGenerator) else count
+    rank, world_size = _rank(generator)
+    return len(range(rank, count, world_size))
+
+
+def _rank(generator: torch.Generator | None) -> tuple[int, int]:
+    """Rank and world size of this process. Compiled code is not handed the generator that it draws from."""
+    if torch.compiler.is_compiling():
+        return compiled_rank()
+    return (generator.rank, generator.world_size) if isinstance(generator, SharedGenerator) else (0, 1)
 
 
 def local_slice(drawn: Tensor, generator: torch.Generator | None, images: int = 0) -> Tensor:
@@ -144,9 +152,7 @@ def normal_like(x: Tensor, generator: torch.Generator | None) -> Tensor:
 def _draw_uniform(
     like: Tensor, shape: list[int], images: int, batch: int | None, *, generator: torch.Generator | None
 ) -> Tensor:
-    return uniform(
-        *shape, generator=generator, device=like.device, dtype=like.dtype, images=images, batch=batch
-    ).contiguous()
+    return uniform(*shape, generator=generator, device=like.device, dtype=like.dtype, images=images, batch=batch)
 
 
 _compiled_uniform = define_draw(

@@ -27,7 +27,7 @@ class SynchronizedBatchNorm(_Norm):
         if not self.training and self.track_running_stats:
             return super().forward(x)
         axes = [axis for axis in range(x.dim()) if axis != 1]
-        variances, means = torch.var_mean(x.float(), dim=axes, correction=0)
+        variances, means = torch.var_mean(_at_least_float32(x), dim=axes, correction=0)
         ranks, rank = distributed.get_world_size(), distributed.get_rank()
         place = torch.arange(ranks, device=x.device).eq(rank).view(-1, 1, 1)
         shares: Tensor = _Sum.apply(place * torch.stack((means, variances)))  # type: ignore[no-untyped-call]
@@ -42,7 +42,7 @@ class SynchronizedBatchNorm(_Norm):
         scale = scale if self.weight is None else scale * self.weight
         shift = -mean * scale if self.bias is None else self.bias - mean * scale
         shape = (1, -1, *[1] * (x.dim() - 2))
-        return torch.addcmul(shift.view(shape), x.float(), scale.view(shape)).to(x.dtype)
+        return torch.addcmul(shift.view(shape), _at_least_float32(x), scale.view(shape)).to(x.dtype)
 
     @torch.no_grad()
     def _track(self, mean: Tensor, variance: Tensor, count: int) -> None:
@@ -51,6 +51,10 @@ class SynchronizedBatchNorm(_Norm):
         share = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
         self.running_mean.lerp_(mean, share)
         self.running_var.lerp_(variance * (count / max(count - 1, 1)), share)
+
+
+def _at_least_float32(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 class _Sum(torch.autograd.Function):

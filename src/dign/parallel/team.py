@@ -6,7 +6,7 @@ so that none waits for one that has ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -92,6 +92,16 @@ class Team:
         total = values.clone()
         distributed.all_reduce(total)
         return total
+
+    def average_gradients(self, parameters: Iterable[Tensor]) -> None:
+        """Average the gradients over the processes, as DistributedDataParallel does for a model that it wraps."""
+        gradients = [each.grad for each in parameters if each.grad is not None]
+        if self.world_size == 1 or not gradients:
+            return
+        flat = torch.cat([gradient.flatten() for gradient in gradients]).div_(self.world_size)
+        distributed.all_reduce(flat)
+        for gradient, mean in zip(gradients, flat.split([each.numel() for each in gradients]), strict=True):
+            gradient.copy_(mean.view_as(gradient))
 
     def any(self, *flags: bool) -> tuple[bool, ...]:
         """Return each flag as True if it is True in any process."""

@@ -254,14 +254,14 @@ class _Training:
         inside = bool(self.method.cost.second_order) or any(part.reach(self.model) for part in self.method.parts)
         compiles = config.compile and not inside
         forward: Any = torch.compile(self.model, dynamic=False) if compiles else self.model
-        self.wrapped, self.optimizer = self.fabric.setup(forward, optimizer)
+        self.wrapped, self.optimizer = self.fabric.setup(forward, optimizer, _reapply_compile=False)
         self.compiled = self._compile_step()
         self.statistics = RunningStatistics(self.model, self.team)
         self.average = WeightAverage(self.model, config.ema) if config.ema else None
 
     def _compile_step(self) -> CompiledStep | None:
-        """The whole step, if it is to be compiled; several processes compile the model alone, which Fabric wraps."""
-        if not self.config.compile or self.team.world_size > 1 or self.adaptation.adapts:
+        """The whole step, if it is to be compiled: of the model itself, whose gradients the team then averages."""
+        if not self.config.compile or self.adaptation.adapts:
             return None
         precision = resolve_precision(self.config.precision, self.device)
         return CompiledStep(self.method.at(1.0), self.model, self.device, precision)
@@ -409,13 +409,17 @@ class _Training:
     ) -> tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]:
         """Add up the gradients of a part of the batch; returns its loss, the terms of it, and what was measured."""
         measured: dict[str, Tensor] = {}
-        with self.fabric.no_backward_sync(self.wrapped, enabled=not is_last):  # processes exchange the sum
-            if self.compiled is not None and self.compiled.method == method:
-                loss, terms = self.compiled(*part, generator)
-            else:  # a method that is still ramping up would be compiled again at every step
+        # A method that is still ramping up would be compiled again at every step.
+        step = self.compiled if self.compiled is not None and self.compiled.method == method else None
+        with self.fabric.no_backward_sync(self.wrapped, enabled=not is_last or step is not None):
+            if step is not None:
+                loss, terms = step(*part, generator)
+            else:
                 outcome = method(self.wrapped, *part, generator=generator)
                 loss, terms, measured = outcome.loss, outcome.terms, outcome.measured
             self.fabric.backward(loss / self.config.accumulate if self.config.accumulate > 1 else loss)
+        if step is not None and is_last:  # the processes exchange the sum over the parts
+            self.team.average_gradients(self.model.parameters())
         return loss.detach(), terms, measured
 
     def _batch(self, step: int) -> tuple[Tensor, Tensor]:
