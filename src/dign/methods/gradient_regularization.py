@@ -32,7 +32,7 @@ class GradientRegularization(Method):
     differentiates = True
     cost = Cost(forward=1, backward=2, input_only=1, second_order=1)
 
-    weight: float = 0.01
+    weight: float = 0.001
 
     def __post_init__(self) -> None:
         check_at_least(0, weight=self.weight)
