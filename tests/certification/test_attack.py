@@ -71,7 +71,7 @@ def test_a_model_that_always_says_the_same_is_never_changed():
 
 
 def test_settings_are_checked():
-    with pytest.raises(UserError, match="sigma must be a number above 0"):
+    with pytest.raises(UserError, match="`sigma` must be a number above 0"):
         smallest_change(Plane(), torch.rand(3, 2, 2), 0, sigma=0)
     with pytest.raises(UserError, match="steps"):
         smallest_change(Plane(), torch.rand(3, 2, 2), 0, sigma=0.1, steps=0)

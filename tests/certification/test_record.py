@@ -52,7 +52,7 @@ def test_an_interrupted_command_resumes_and_other_settings_start_anew(run):
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"sigma": 0.0}, "sigma must be"), ({"n": 5}, "at least n0"), ({"radii": (0.9,)}, "certify at most 0.1")],
+    [({"sigma": 0.0}, "`sigma` must be"), ({"n": 5}, "at least `n0`"), ({"radii": (0.9,)}, "certify at most 0.1")],
 )
 @pytest.mark.parametrize("early", [True, False])
 def test_settings_that_make_no_sense_are_refused_before_anything_is_written(run, changes, message, early):

@@ -184,9 +184,9 @@ def test_the_rounds_rise_to_n_and_spend_alpha_once(n):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"sigma": 0}, "sigma must be a number above 0"),
-        ({"n": 50}, "n must be at least n0"),
-        ({"alpha": 0}, "alpha is a probability"),
+        ({"sigma": 0}, "`sigma` must be a number above 0"),
+        ({"n": 50}, "`n` must be at least `n0`"),
+        ({"alpha": 0}, "`alpha` is a probability"),
         ({"radii": (5.0,)}, "certify at most"),
     ],
 )

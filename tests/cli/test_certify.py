@@ -13,7 +13,12 @@ def test_a_run_is_certified_and_drawn(dign_command, tmp_path):
     code, said, told = dign_command(
         "certify", out, "--sigma", 0.2, "--n", 200, "--n0", 10, "--images", 5, "--figure", tmp_path / "c.png", "--json"
     )
-    assert code == 0 and "certified accuracy" in told and (tmp_path / "c.png").stat().st_size > 5000
+    assert (
+        code == 0
+        and "Certified accuracy" in told
+        and "average radius" in " ".join(told.split())
+        and (tmp_path / "c.png").stat().st_size > 5000
+    )
     (summary,) = json.loads(said)
     assert summary["images"] == 5 and "rows" not in summary
 
@@ -24,6 +29,9 @@ def test_a_run_is_certified_and_drawn(dign_command, tmp_path):
         (("--sigma", "0.2", "--radii", "a"), "invalid --radii 'a'"),
         (("--sigma", "0.2", "--figure", "x.gif"), "invalid --figure 'x.gif'"),
         ((), "--sigma"),
+        (("--sigma", "0"), "--sigma must be a number above 0"),
+        (("--sigma", "0.2", "--n", "10", "--n0", "20"), "--n must be at least --n0"),
+        (("--sigma", "0.2", "--n", "100", "--radii", "3"), "--radii: 100 draws at sigma 0.2 certify at most"),
     ],
 )
 def test_wrong_options_are_one_sentence(dign_command, tmp_path, words, message):

@@ -73,6 +73,7 @@ def test_a_presets_settings_of_a_method_stand_unless_others_are_given():
         ({"data": "cifar10", "size": 128, "preset": "photos"}, "scale cuts random crops out of photographs"),
         ({"data": "folder:x", "size": 128, "scale": 1.5}, "scale must be at most 1"),
         ({"data": "folder:x", "fit": "fill"}, "Unknown fit"),
+        ({"data": "digits", "data_memory": 2}, "data_memory is a share of the device's memory"),
         ({"data": "digits", "dign": {"weight": 1}}, r"under \[settings.dign\]"),
     ],
 )

@@ -94,7 +94,7 @@ def majority_p_value(first: int, second: int) -> float:
 def check_alpha(alpha: float) -> None:
     """Refuse what is not a probability of error."""
     if not isinstance(alpha, int | float) or not 0 < alpha < 1:
-        raise UserError(f"alpha is a probability of error, above 0 and below 1, not {alpha!r}.")
+        raise UserError(f"`alpha` is a probability of error, above 0 and below 1, not {alpha!r}.")
 
 
 def _logistic(x: float) -> float:

@@ -48,6 +48,11 @@ class Plan:
     radii: tuple[float, ...] = ()
     attack: bool = False
 
+    def check(self) -> None:
+        """Raise a `UserError` if a setting makes no sense, or if the draws cannot certify the largest radius."""
+        check_settings(self.sigma, self.n0, self.n, self.alpha, None)
+        check_radii(self.resolve_radii(), self.n, self.sigma, self.alpha, early=self.early)
+
     def resolve_radii(self) -> tuple[float, ...]:
         """The radii of the table: as given, or quarters of a unit (small ones: twentieths) up to what an eighth of the
         draws can certify, so that early stopping has something to save.
@@ -99,8 +104,7 @@ def certify_run(
     Raises:
         UserError: A setting makes no sense, before anything is written.
     """
-    check_settings(plan.sigma, plan.n0, plan.n, plan.alpha, None)
-    check_radii(plan.resolve_radii(), plan.n, plan.sigma, plan.alpha, early=plan.early)
+    plan.check()
     target = team.device or pick_device(device)
     model = run.model()
     if run.config.winograd:

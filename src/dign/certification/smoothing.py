@@ -297,10 +297,12 @@ def _seed(generator: torch.Generator | None) -> int:
 def check_settings(sigma: float, n0: int, n: int, alpha: float, images: Tensor | None) -> None:
     """Raise a `UserError` unless the settings of a certificate make sense."""
     if isinstance(sigma, bool) or not isinstance(sigma, int | float) or not 0 < sigma < float("inf"):
-        raise UserError(f"sigma must be a number above 0, not {sigma!r}: without noise nothing is certified.")
+        raise UserError(f"`sigma` must be a number above 0, not {sigma!r}: without noise nothing is certified.")
     check_integer(1, n0=n0, n=n)
     if n < n0:
-        raise UserError(f"n must be at least n0: {n} draws to certify are fewer than the {n0} that choose the class.")
+        raise UserError(
+            f"`n` must be at least `n0`: {n} draws to certify are fewer than the {n0} that choose the class."
+        )
     check_alpha(alpha)
     if images is not None and images.dim() != 4:
         raise UserError(f"images must be (N,3,H,W), not {tuple(images.shape)}.")
@@ -311,4 +313,6 @@ def check_radii(radii: Sequence[float], n: int, sigma: float, alpha: float, *, e
     largest = largest_radius(n, sigma, _rounds(n, alpha)[n] if early else alpha)
     if max(radii, default=0) > largest:
         most = math.floor(largest * 1000) / 1000
-        raise UserError(f"radii: {n} draws at sigma {sigma:g} certify at most {most:g}, not {max(radii):g}: raise n.")
+        raise UserError(
+            f"`radii`: {n} draws at sigma {sigma:g} certify at most {most:g}, not {max(radii):g}: raise `n`."
+        )

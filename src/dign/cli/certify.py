@@ -10,6 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+    from rich.table import Table
 
 
 @click.command("certify", short_help="Prove how far images may be pushed before the answer changes.")
@@ -60,6 +61,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
         **{key: options[key] for key in ("sigma", "n0", "n", "alpha", "images", "seed", "early", "attack")},
         radii=parse_radii(options["radii"]) if options["radii"] else (),
     )
+    plan.check()
     if options["figure"]:
         check_figure(options["figure"])
     reuse_memory()
@@ -80,6 +82,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
             results.append(certify_run(run, plan, progress=follow, **where))
     if not team.is_rank_zero:
         return
+    console.print(make_table(results))
     for result in results:
         console.print(summary_line(result), highlight=False, markup=False)
     if options["figure"]:
@@ -118,13 +121,36 @@ def check_figure(place: str) -> None:
         raise UserError(f"invalid --figure '{place}': expected a name that ends in .png, .pdf or .svg")
 
 
+def make_table(results: list[dict[str, Any]]) -> Table:
+    """Certified accuracy by radius, a row for each run, and one more where an attack was tried."""
+    from rich.table import Table
+
+    radii = list(dict.fromkeys(radius for result in results for radius in result["certified_accuracy"]))
+    table = Table(title="Certified accuracy in percent, by l2 radius", title_justify="left")
+    table.add_column("run")
+    for heading in (*radii, "average radius", "no answer", "draws"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for result in results:
+        shares = result["certified_accuracy"]
+        rest = (
+            f"{result['average_certified_radius']:.3f}",
+            f"{result['abstained']:.1f} %",
+            f"{result['mean_draws']:.0f}",
+        )
+        name = result["run"]["name"]
+        table.add_row(name, *_percent(shares, radii), *rest)
+        if attacked := result.get("accuracy_under_attack"):
+            table.add_row(f"{name}, under attack", *_percent(attacked, radii))
+    return table
+
+
+def _percent(shares: dict[str, float], radii: list[str]) -> list[str]:
+    return [f"{shares[radius]:.1f}" if radius in shares else "–" for radius in radii]
+
+
 def summary_line(result: dict[str, Any]) -> str:
-    """Certified accuracies in words."""
-    shares = ", ".join(f"{share:.1f} % at {radius}" for radius, share in result["certified_accuracy"].items())
-    if attacked := result.get("accuracy_under_attack"):
-        shares += "; under attack " + ", ".join(f"{share:.1f} % at {radius}" for radius, share in attacked.items())
+    """What the table is about, in words."""
     return (
-        f"{result['run']['name']}: certified accuracy {shares}; average radius "
-        f"{result['average_certified_radius']:.3f}; {result['abstained']:.1f} % without an answer; "
-        f"{result['mean_draws']:.0f} draws an image ({result['images']} images, sigma {result['plan']['sigma']:g})"
+        f"{result['run']['name']}: {result['images']} images, sigma {result['plan']['sigma']:g}, at most "
+        f"{result['plan']['n']} draws an image; the rows are in its folder, in certificates-*.json"
     )

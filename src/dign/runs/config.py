@@ -206,6 +206,8 @@ class RunConfig:
                 raise UserError(f"{spec.name} must be below 2^63, not {value}.")
             if isinstance(value, str) and not is_encodable(value):
                 raise UserError(f"{spec.name} {value!a} is not valid UTF-8: rename that file or folder.")
+        if self.data_memory > 1:
+            raise UserError(f"data_memory is a share of the device's memory, at most 1, not {self.data_memory:g}.")
         if self.crop_fraction > 1 or self.scale > 1 or self.ratio > 100:
             raise UserError("crop_fraction and scale must be at most 1, ratio at most 100.")
         if self.scale and not self.size:
