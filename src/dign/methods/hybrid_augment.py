@@ -1,19 +1,16 @@
 """HybridAugment++ (Yucel et al., 2023): low frequencies of one image with the high frequencies of another."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dign.augment.recombination import hybrid_paired, hybrid_single
-from dign.methods.apr import RecombinationSettings
-from dign.methods.base import Cost, Method
-from dign.methods.labels import Labels
+from dign.methods.recombination import Recombination
 
 
 @dataclass(frozen=True, kw_only=True)
-class HybridAugment(RecombinationSettings, Method):
+class HybridAugment(Recombination):
     """Cross-entropy on images after an operation, and on the same with the high frequencies of others.
 
     Loss: L(f(x_s), y) + weight * L(f(x_p), y). x_s is the image after one of AugMix's operations, and with probability
@@ -23,7 +20,7 @@ class HybridAugment(RecombinationSettings, Method):
     clean batch.
 
     Args:
-        single: See `RecombinationSettings`, as for the other settings.
+        single: See `Recombination`, as for the other settings.
 
     >>> model = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
     >>> list(HybridAugment()(model, torch.rand(4, 3, 8, 8), torch.arange(4)).terms)
@@ -32,21 +29,10 @@ class HybridAugment(RecombinationSettings, Method):
 
     key = "hybridaugment"
     title = "HybridAugment++"
-    moves_pixels = True
+    pairs = "hybrid_cross_entropy"
 
-    @property
-    def cost(self) -> Cost:
-        passes = 2 if self.weight else 1
-        return Cost(forward=passes, backward=passes)
+    def combine_single(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
+        return hybrid_single(x, self.single, self.severity, generator)
 
-    def augment(self, x: Tensor, y: Labels, generator: torch.Generator | None) -> tuple[Tensor, Labels]:
-        return hybrid_single(x, self.single, self.severity, generator), y
-
-    def views(self, model: nn.Module, x: Tensor, y: Labels, generator: torch.Generator | None) -> list[Tensor]:
-        return [hybrid_paired(x, self.paired, generator)] if self.weight else []
-
-    def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Labels) -> dict[str, Tensor]:
-        terms = super().terms(clean, views, y)
-        if views:
-            terms["hybrid_cross_entropy"] = self.weight * self.cross_entropy(views[0], y)
-        return terms
+    def combine_paired(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
+        return hybrid_paired(x, self.paired, generator)
