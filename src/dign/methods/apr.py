@@ -20,7 +20,7 @@ class APR(Recombination):
     Args:
         single: See `Recombination`, as for the other settings.
 
-    >>> model = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
+    >>> model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 10))
     >>> list(APR()(model, torch.rand(4, 3, 8, 8), torch.arange(4)).terms)
     ['cross_entropy', 'paired_cross_entropy']
     """
