@@ -114,3 +114,12 @@ def x() -> Tensor:
 @pytest.fixture
 def y() -> Tensor:
     return torch.tensor([0, 1, 2, 3, 4, 0])
+
+
+@pytest.fixture
+def network():
+    """Two convolutions and a linear layer, for images of 8 pixels."""
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3, bias=False), nn.Flatten(), nn.Linear(4 * 16, 5)
+    )

@@ -11,14 +11,6 @@ def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-@pytest.fixture
-def network():
-    torch.manual_seed(0)
-    return nn.Sequential(
-        nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3, bias=False), nn.Flatten(), nn.Linear(4 * 16, 5)
-    )
-
-
 def test_against_the_plainest_code(network, x, y):
     method = NoisyFeatures(sigma=0.3, inner_sigma=0.2)
     outcome = method(network, x, y, generator=generator())

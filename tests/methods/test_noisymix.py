@@ -14,14 +14,6 @@ def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-@pytest.fixture
-def network():
-    torch.manual_seed(0)
-    return nn.Sequential(
-        nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3, bias=False), nn.Flatten(), nn.Linear(4 * 16, 5)
-    )
-
-
 def quiet(**settings):
     """Without noise, so that mixing alone is left."""
     return NoisyMix(additive=0.0, multiplicative=0.0, **settings)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dign.cli import attack, outliers, sequences
-from dign.cli.opening import OF_MODEL, open_model, show_progress
+from dign.cli.opening import OF_MODEL, open_model, results_place, show_progress
 from dign.cli.options import jpeg_option, set_option, skip_bad_option
 from dign.corruptions.settings import PROFILE_NAMES
 from dign.runs.config import RunConfig
@@ -213,10 +213,7 @@ def _evaluate_ensemble(
     runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team
 ) -> Iterator[Outcome]:
     from dign.evaluation.ensembles import open_ensemble
-    from dign.evaluation.results import RESULTS_FILE
 
-    out = Path(options["out"] or RESULTS_FILE)
-    out = out if out.suffix == ".json" else out / RESULTS_FILE
     with team.all_or_none():
         subject, data = open_ensemble(
             _find_members(runs, options) or (),
@@ -224,7 +221,7 @@ def _evaluate_ensemble(
             label=options["label"],
             skip_unreadable=options["skip_unreadable"],
         )
-    yield _evaluate_opened(subject, data, out, options, console, team)
+    yield _evaluate_opened(subject, data, results_place(options), options, console, team)
 
 
 def _evaluate_opened(

@@ -44,12 +44,10 @@ OF_MODEL = ("weights", "trust", "mean", "std", "fit", "crop_fraction", "interpol
 def open_model(options: dict[str, Any], console: Console, team: Team) -> tuple[Subject, DataSet, Path]:
     """The model of --model, the data of --data, and the file for the results; shows how images are prepared."""
     from dign.core.errors import UserError
-    from dign.evaluation.results import RESULTS_FILE
 
     if options["data"] is None:
         raise UserError("--model needs images: name them with --data, as in --data cifar10.")
-    out = Path(options["out"] or RESULTS_FILE)
-    out = out if out.suffix == ".json" else out / RESULTS_FILE
+    out = results_place(options)
     sys.path.insert(0, os.getcwd())  # for all that the user's module imports, also later
     with team.all_or_none():
         data, subject, notes = _open_subject(options)
@@ -60,6 +58,14 @@ def open_model(options: dict[str, Any], console: Console, team: Team) -> tuple[S
     if data.skipped:
         console.print(f"{len(data.skipped)} images are left out, since they cannot be read.", soft_wrap=True)
     return subject, data, out
+
+
+def results_place(options: dict[str, Any]) -> Path:
+    """The results file of a model that has no run folder: --out, or the file in that folder."""
+    from dign.evaluation.results import RESULTS_FILE
+
+    out = Path(options["out"] or RESULTS_FILE)
+    return out if out.suffix == ".json" else out / RESULTS_FILE
 
 
 def open_subjects(

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 
 import torch
@@ -16,16 +15,14 @@ from dign.core.checks import check_integer
 from dign.core.errors import UserError
 from dign.core.freezing import freeze_temporarily
 from dign.corruptions.benchmark.read import Benchmark
+from dign.evaluation.conclusion import choose_readings, conclude, promises_of
 from dign.evaluation.conditions import Conditions
 from dign.evaluation.info import count_predictions, describe_evaluation, describe_model
 from dign.evaluation.inputs import Data, open_images
-from dign.evaluation.measure import Reading, as_given, measure, plan_work
+from dign.evaluation.measure import measure, plan_work
 from dign.evaluation.predictors import CheckedPredictor, Model, check_logits, device_of, gives_logits, make_predictor
-from dign.evaluation.promises import Promises
 from dign.evaluation.results import Results
-from dign.evaluation.subjects import describe_calibrator, describe_temperature
-from dign.evaluation.summarize import CLEAN, make_results
-from dign.metrics import apply_temperature
+from dign.evaluation.summarize import CLEAN
 from dign.parallel.devices import find_device
 from dign.runs.classifier import Classifier
 
@@ -97,9 +94,7 @@ def evaluate(
         check_logits(run.name, model, first[0].shape[1:], len(stream.classes) if stream.classes else None)
     own = model.calibrator if isinstance(model, Classifier) else None
     predict = CheckedPredictor(make_predictor(model.predict_raw if isinstance(model, Classifier) else model))
-    readings: list[Reading] = [own.calibrate, as_given] if own else [as_given]
-    readings += [] if temperature is None else [partial(apply_temperature, temperature=temperature)]
-    promises = Promises.of(own.held_out) if own and own.held_out else None
+    promises = promises_of(own)
     total = count_predictions(conditions, stream.count)
     with freeze_temporarily(model) if isinstance(model, nn.Module) else nullcontext():
         measured = measure(
@@ -108,21 +103,11 @@ def evaluate(
             seed=conditions.seed or 0,
             bins=bins,
             device=target,
-            readings=readings,
+            readings=choose_readings(own, temperature),
             promises=promises,
             progress=lambda done: progress(done, total),
         )
     image_size = (first[0].shape[-2], first[0].shape[-1])
-    results = make_results(
-        measured.counts,
-        replace(run, data=stream.name),
-        describe_evaluation(stream.split, measured.counts[CLEAN], image_size, conditions, target, started),
-        stream.classes or [str(index) for index in range(predict.classes or 0)],
-        describe_temperature(temperature, measured.others[-1]) if temperature else None,
-        measured.confusions,
-        measured.uncertainty,
-        measured.images,
-        measured.promises,
-    )
-    fitted = describe_calibrator(own, measured.others[0]) if own else None
-    return replace(results, calibrator=fitted, promises=promises)
+    info = describe_evaluation(stream.split, measured.counts[CLEAN], image_size, conditions, target, started)
+    classes = stream.classes or [str(index) for index in range(predict.classes or 0)]
+    return conclude(measured, replace(run, data=stream.name), info, classes, own, promises, temperature)

@@ -21,17 +21,16 @@ from dign.corruptions.benchmark.read import Benchmark, Condition
 from dign.data.dataset import DataSet, Split
 from dign.data.framing import MIDDLE, Framing
 from dign.data.names import hide_folder_path
+from dign.evaluation.conclusion import choose_readings, conclude, promises_of
 from dign.evaluation.conditions import Conditions
 from dign.evaluation.examples import example_predictions, pick_severities
 from dign.evaluation.info import count_predictions, describe_evaluation
-from dign.evaluation.measure import Counted, Predictor, Reading, as_given, measure, plan_work, split_batches
+from dign.evaluation.measure import Predictor, measure, plan_work, split_batches
 from dign.evaluation.merge import save_evaluation
-from dign.evaluation.promises import Promises
 from dign.evaluation.result_info import RunInfo
-from dign.evaluation.result_pools import CalibratorResult, TemperatureResult, pool_uncertainty
 from dign.evaluation.results import Results
-from dign.evaluation.summarize import CLEAN, make_results, pool_calibration, pool_counts
-from dign.metrics import Temperature, TemperatureFit, apply_temperature
+from dign.evaluation.summarize import CLEAN
+from dign.metrics import Temperature, TemperatureFit
 from dign.metrics.temperature import log_probabilities
 from dign.models import count_parameters
 from dign.models.winograd import use_winograd
@@ -212,15 +211,13 @@ def evaluate_subject(
     with freeze_temporarily(model):
         fit = fit_split_temperature(predict, data.validation, target, batch_size, team) if temperature else None
         own = subject.calibrator
-        readings: list[Reading] = [own.calibrate, as_given] if own else [as_given]
-        readings += [partial(apply_temperature, temperature=fit.value)] if fit else []
-        promises = Promises.of(own.held_out) if own and own.held_out else None
+        promises = promises_of(own)
         measured = measure(
             predict,
             plan_work(split_batches(images, batch_size), conditions, batch_size, target),
             seed=conditions.seed or 0,
             device=target,
-            readings=readings,
+            readings=choose_readings(own, fit.value if fit else None),
             promises=promises,
             team=team,
             progress=lambda done: progress(min(done, total), total),
@@ -229,19 +226,7 @@ def evaluate_subject(
         calibrated = (lambda x, generator: own.calibrate(predict(x, generator))) if own else predict
         examples = example_predictions(calibrated, shown, data.classes, data.image_size, device=target)
     info = describe_evaluation(split, measured.counts[CLEAN], data.image_size, conditions, target, started)
-    results = make_results(
-        measured.counts,
-        subject.about,
-        info,
-        data.classes,
-        describe_temperature(fit, measured.others[-1], "validation") if fit else None,
-        measured.confusions,
-        measured.uncertainty,
-        measured.images,
-        measured.promises,
-    )
-    fitted = describe_calibrator(own, measured.others[0]) if own else None
-    return replace(results, calibrator=fitted, promises=promises), examples
+    return conclude(measured, subject.about, info, data.classes, own, promises, fit, "validation"), examples
 
 
 def limit_split(data: DataSet, split: str, images: int | None) -> DataSet:
@@ -278,24 +263,6 @@ def _refuse_seen(subject: Subject, data: DataSet) -> None:
             f"{data.name}: a temperature fitted on them would be wrong. Calibrate the model on other images, "
             "`dign calibrate`, or fit no temperature."
         )
-
-
-def describe_calibrator(calibrator: Calibrator, raw: Counted | None) -> CalibratorResult:
-    """The `calibrator` entry of results, with what was counted without it."""
-    about = (calibrator.kind, calibrator.temperature, calibrator.on, calibrator.data, calibrator.images)
-    if raw is None:
-        return CalibratorResult(*about)
-    pooled, scores = pool_calibration(raw.counts), pool_uncertainty(raw.uncertainty)
-    return CalibratorResult(*about, pooled, scores, pool_counts(raw.counts))
-
-
-def describe_temperature(fit: TemperatureFit | float, counted: Counted, split: str | None = None) -> TemperatureResult:
-    """The `temperature` entry of results; `split` is what it was fitted on."""
-    pooled, scores = pool_calibration(counted.counts), pool_uncertainty(counted.uncertainty)
-    if not isinstance(fit, TemperatureFit):
-        return TemperatureResult(fit, pooled, split, uncertainty=scores)
-    nll = {"before": fit.nll_before, "after": fit.nll_after}
-    return TemperatureResult(fit.value, pooled, split, fit.images, nll, scores)
 
 
 def _shown_conditions(conditions: Conditions | Benchmark, split: Split) -> Iterator[Condition]:

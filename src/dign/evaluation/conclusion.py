@@ -1,0 +1,71 @@
+"""From what was measured to results: how predictions are read, and what a calibrator or a temperature makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from dign.evaluation.measure import Counted, Measured, Reading, as_given
+from dign.evaluation.promises import Promises
+from dign.evaluation.result_info import EvaluationInfo, RunInfo
+from dign.evaluation.result_pools import CalibratorResult, TemperatureResult, pool_uncertainty
+from dign.evaluation.results import Results
+from dign.evaluation.summarize import make_results, pool_calibration, pool_counts
+from dign.metrics import TemperatureFit, apply_temperature
+from dign.runs.calibrator import Calibrator
+
+
+def choose_readings(own: Calibrator | None, temperature: float | None) -> list[Reading]:
+    """How predictions are read: through the model's own calibrator, if it has one; as given; and at a temperature."""
+    readings: list[Reading] = [own.calibrate, as_given] if own else [as_given]
+    return readings + ([] if temperature is None else [partial(apply_temperature, temperature=temperature)])
+
+
+def promises_of(own: Calibrator | None) -> Promises | None:
+    """What the calibrator's held-out images let the model promise."""
+    return Promises.of(own.held_out) if own and own.held_out else None
+
+
+def conclude(
+    measured: Measured,
+    about: RunInfo,
+    info: EvaluationInfo,
+    classes: Sequence[str],
+    own: Calibrator | None,
+    promises: Promises | None,
+    fit: TemperatureFit | float | None,
+    split: str | None = None,
+) -> Results:
+    """The results of what was measured with the readings of `choose_readings`; `split` is what `fit` was fitted on."""
+    results = make_results(
+        measured.counts,
+        about,
+        info,
+        classes,
+        describe_temperature(fit, measured.others[-1], split) if fit else None,
+        measured.confusions,
+        measured.uncertainty,
+        measured.images,
+        measured.promises,
+    )
+    fitted = describe_calibrator(own, measured.others[0]) if own else None
+    return replace(results, calibrator=fitted, promises=promises)
+
+
+def describe_calibrator(calibrator: Calibrator, raw: Counted | None) -> CalibratorResult:
+    """The `calibrator` entry of results, with what was counted without it."""
+    about = (calibrator.kind, calibrator.temperature, calibrator.on, calibrator.data, calibrator.images)
+    if raw is None:
+        return CalibratorResult(*about)
+    pooled, scores = pool_calibration(raw.counts), pool_uncertainty(raw.uncertainty)
+    return CalibratorResult(*about, pooled, scores, pool_counts(raw.counts))
+
+
+def describe_temperature(fit: TemperatureFit | float, counted: Counted, split: str | None = None) -> TemperatureResult:
+    """The `temperature` entry of results; `split` is what it was fitted on."""
+    pooled, scores = pool_calibration(counted.counts), pool_uncertainty(counted.uncertainty)
+    if not isinstance(fit, TemperatureFit):
+        return TemperatureResult(fit, pooled, split, uncertainty=scores)
+    nll = {"before": fit.nll_before, "after": fit.nll_after}
+    return TemperatureResult(fit.value, pooled, split, fit.images, nll, scores)
