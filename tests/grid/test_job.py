@@ -8,7 +8,9 @@ import torch
 from safetensors.torch import load_file
 
 import dign.training.loop
-from dign.grid.job import BUSY, DONE, FAILED, INTERRUPTED, Job, pin_threads, run_job
+from dign.evaluation.conditions import Conditions
+from dign.grid.evaluate_table import Evaluation
+from dign.grid.job import BUSY, DONE, FAILED, INTERRUPTED, Job, conditions_of, pin_threads, run_job
 from dign.grid.plan import PlannedRun
 from dign.grid.scheduling import read_states
 from dign.grid.state import Stage
@@ -127,3 +129,10 @@ def test_a_job_survives_json(small):
     back = Job(**json.loads(json.dumps(job.__dict__))).run
     assert isinstance(back, PlannedRun)
     assert back.config == plan.runs[0].config and back.evaluation == plan.runs[0].evaluation
+
+
+def test_every_condition_of_the_table_is_kept_when_a_run_is_measured():
+    table = {"only": ["fog", "c-bar"], "severity": 2, "profile": "imagenet", "seed": 3, "jpeg": "none"}
+    evaluation = Evaluation.from_mapping(table)
+    wanted = Conditions(evaluation.corruptions, severities=(2,), profile="imagenet", seed=3, jpeg=None)
+    assert conditions_of(None, evaluation) == wanted

@@ -156,6 +156,7 @@ def conditions_of(run: Any, evaluation: Evaluation) -> Any:
         severities=evaluation.severity,
         profile=evaluation.profile,
         seed=evaluation.seed,
+        jpeg=evaluation.jpeg,
     )
 
 
