@@ -2,7 +2,6 @@
 
 import shutil
 from copy import deepcopy
-from dataclasses import asdict
 from types import SimpleNamespace
 
 import pytest
@@ -13,11 +12,8 @@ from dign.core.errors import UserError
 from dign.core.seeds import make_generator
 from dign.data.loading import load
 from dign.methods import (
-    AFA,
-    APR,
     AT,
     METHODS,
-    PRIME,
     RSE,
     TRADES,
     AugMax,
@@ -27,7 +23,6 @@ from dign.methods import (
     DeepAugment,
     DiGN,
     DiGNWithoutCR,
-    HybridAugment,
     Method,
     MixUp,
     Standard,
@@ -36,10 +31,6 @@ from dign.methods.attacks import cross_entropy_of
 from dign.models import build, channel_statistics
 
 EVERY = [*METHODS, "dign+augmix"]
-COSTLY = [kind() for kind in METHODS.values()] + [
-    DiGN() + AugMix(), DiGN(together=False), DiGN() + AugMax(), CutMix() + DiGN(), MixUp() + AT(), DiGN() + PRIME(),
-    DiGN() + HybridAugment(), AFA() + APR() + DiGN(),
-]  # fmt: skip
 # Percent of the digits after three epochs; chance is 10. DeepAugment's distortions are strong at 8x8.
 LEAST = {"deepaugment": 80, "noisy-features": 80, "noisymix": 80, "gradient-regularization": 85, "cure": 85, "llr": 85}
 MILD = {
@@ -282,64 +273,6 @@ def test_logits_of_float64_are_judged_in_float64(recorder, x, y):
     assert outcome.loss.item() == pytest.approx(1e-12, rel=1e-3)
     assert cross_entropy_of(y)(Certain()(x.double())).tolist() == pytest.approx([1e-12] * 6, rel=1e-3)
     assert 1 - Standard().predict(Certain(), x.double())[0, 0].item() == pytest.approx(1e-12, rel=1e-3)
-
-
-class Count(torch.autograd.Function):
-    """The identity, counting the images that pass it forward and backward."""
-
-    @staticmethod
-    def forward(context, x, anchor, counts):
-        context.counts, context.trains = counts, anchor.requires_grad
-        counts["forward"] += len(x)
-        return x.clone()
-
-    @staticmethod
-    def backward(context, gradient):
-        context.counts["backward"] += len(gradient)
-        # With a graph of its own, a gradient is one with respect to the images, which is then trained through.
-        context.counts["input_only"] += 0 if context.trains and not torch.is_grad_enabled() else len(gradient)
-        return CountSecondOrder.apply(gradient, context.counts), None, None
-
-
-class CountSecondOrder(torch.autograd.Function):
-    """The identity, counting the images that pass it on the way back through a backward pass."""
-
-    @staticmethod
-    def forward(context, gradient, counts):
-        context.counts = counts
-        return gradient.clone()
-
-    @staticmethod
-    def backward(context, gradient):
-        context.counts["second_order"] += len(gradient)
-        return gradient, None
-
-
-class Probe(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = nn.Linear(192, 5)
-        self.counts = {"forward": 0, "backward": 0, "input_only": 0, "second_order": 0}
-
-    def forward(self, x):
-        # The last layer is counted: every pass, whether for parameters or for the input, goes through it.
-        return Count.apply(self.linear(x.flatten(1)), self.linear.weight, self.counts)
-
-
-@pytest.mark.parametrize("method", COSTLY, ids=lambda method: method.key)
-def test_a_step_makes_the_passes_it_is_said_to_cost(method, x, y):
-    model = Probe()
-    method(model, x, y, generator=torch.Generator().manual_seed(0)).loss.backward()
-    cost = method.cost
-    counted = {name: count / len(x) for name, count in model.counts.items()}
-    assert counted == asdict(cost)
-
-
-def test_costs_in_standard_steps():
-    assert METHODS["standard"]().cost.standard_steps == 1
-    assert DiGN(samples=3).cost.standard_steps == 4
-    assert (DiGN(samples=3) + AugMix()).cost.standard_steps == 6  # the clean pass is shared
-    assert METHODS["at"](steps=7).cost.standard_steps == pytest.approx((8 + 8 + 1) / 3)
 
 
 def test_a_setting_out_of_range_is_refused():

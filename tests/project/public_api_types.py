@@ -6,7 +6,7 @@ from typing import assert_type
 from torch import Tensor, nn
 
 import dign
-from dign.methods.base import Outcome
+from dign.methods.outcome import Outcome
 
 
 def train_step(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:

@@ -14,8 +14,9 @@ from dign.core.errors import summarize_error
 from dign.core.seeds import make_generator
 from dign.corruptions import ALL_NAMES, corrupt
 from dign.methods import METHODS
-from dign.methods.base import Material, Method, forward
+from dign.methods.base import Material, Method
 from dign.methods.batch_checks import class_rows
+from dign.methods.passes import forward
 from dign.models import build
 
 COUNT, SIDE, CLASSES = 8, 32, 10

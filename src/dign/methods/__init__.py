@@ -11,7 +11,7 @@ from dign.methods.at import AT
 from dign.methods.augmax import AugMax
 from dign.methods.augmix import AugMix
 from dign.methods.autoaugment import AutoAugment
-from dign.methods.base import Augmentation, Cost, Method, Outcome, Sum
+from dign.methods.base import Augmentation, Method, Sum
 from dign.methods.consistency import Consistency
 from dign.methods.cure import CURE
 from dign.methods.cutmix import CutMix
@@ -27,6 +27,8 @@ from dign.methods.llr import LLR
 from dign.methods.mixup import MixUp
 from dign.methods.noisy_features import NoisyFeatures
 from dign.methods.noisymix import NoisyMix
+from dign.methods.outcome import Outcome
+from dign.methods.passes import Cost
 from dign.methods.patch_gaussian import PatchGaussian
 from dign.methods.prime import PRIME
 from dign.methods.rse import RSE

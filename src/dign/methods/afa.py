@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 from dign.augment.waves import add_waves
 from dign.core.checks import check_at_least
-from dign.methods.base import Cost, Method
+from dign.methods.base import Method
 from dign.methods.labels import Labels
+from dign.methods.passes import Cost
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from dign.methods.attacks import PGDSettings, cross_entropy_of
-from dign.methods.base import Cost, Method
+from dign.methods.base import Method
 from dign.methods.labels import Labels
+from dign.methods.passes import Cost
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,9 @@ from dign.core.image_rng import uniform
 from dign.core.pixels import to_float
 from dign.methods.attacks import ascent, cross_entropy_of
 from dign.methods.augmix import ChainSettings
-from dign.methods.base import Cost, Method
+from dign.methods.base import Method
 from dign.methods.labels import Labels
+from dign.methods.passes import Cost
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,9 @@ from dign.augment.chains import NINE, OPERATIONS, chains, dirichlet, draw_severi
 from dign.core.checks import check_at_least, check_integer
 from dign.core.divergences import jensen_shannon, log_probabilities
 from dign.core.errors import UserError, unknown_name
-from dign.methods.base import Cost, Method
+from dign.methods.base import Method
 from dign.methods.labels import Labels
+from dign.methods.passes import Cost
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,66 +15,13 @@ from torch import Tensor, nn
 from dign.core.derivatives import track, trainable_parameter
 from dign.core.divergences import at_least_float32
 from dign.core.errors import UserError
-from dign.core.outputs import logits_of, release
+from dign.core.outputs import logits_of
 from dign.data.dataset import Split
 from dign.methods.batch_checks import check_class_axis, check_images, check_labels, class_rows, warn_of_range
 from dign.methods.labels import Labels, cross_entropy
+from dign.methods.outcome import Outcome
+from dign.methods.passes import Cost, forward
 from dign.methods.reach import Edit, Pass, Reach
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a method makes of a batch.
-
-    Attributes:
-        loss: The loss, a scalar: call `.backward()` on it.
-        terms: The parts of the loss by name, weighted and detached, for logging. They add up to the loss.
-        logits: Detached logits of the clean batch. A method that does not pass the clean batch through the model (RSE,
-            for example) gives those of the batch it trains on, which saves a pass; so does one that augments, and where
-            it mixes images (MixUp), the accuracy of these logits says little.
-        measured: What a method that adapts itself has measured (`Method.adapted`), detached; most measure nothing.
-
-    >>> from dign.methods import DiGN
-    >>> outcome = DiGN()(nn.Sequential(nn.Flatten(), nn.Linear(192, 10)), torch.rand(4, 3, 8, 8), torch.arange(4))
-    >>> outcome.loss.backward()
-    >>> list(outcome.terms), outcome.logits.shape
-    (['cross_entropy', 'consistency'], torch.Size([4, 10]))
-    """
-
-    loss: Tensor
-    terms: dict[str, Tensor]
-    logits: Tensor
-    measured: dict[str, Tensor] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Passes through the model per image and training step.
-
-    Attributes:
-        forward: Forward passes.
-        backward: Backward passes.
-        input_only: How many of the backward passes compute no gradients of the parameters, as in an attack: about half
-            the work of a full one.
-        second_order: Passes through the graph of a backward pass, which training through a gradient needs: each about
-            the work of a full backward pass.
-
-    >>> Cost(forward=8, backward=8, input_only=7).standard_steps
-    5.666666666666667
-    """
-
-    forward: float
-    backward: float
-    input_only: float = 0
-    second_order: float = 0
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
-
-    @property
-    def standard_steps(self) -> float:
-        """In steps of Standard training, a backward pass taken as twice a forward pass."""
-        return (self.forward + 2 * (self.backward + self.second_order) - self.input_only) / 3
 
 
 @dataclass(frozen=True)
@@ -434,44 +381,3 @@ class Sum(Method):
 
     def __hash__(self) -> int:
         return hash(self.parts)
-
-
-def forward(
-    model: nn.Module,
-    batches: Sequence[Tensor],
-    *,
-    together: bool,
-    reach: Reach | None = None,
-    passing: Pass | None = None,
-    release_hooks: bool = False,
-) -> list[Tensor]:
-    """The logits of each batch.
-
-    Args:
-        model: Any module whose output `dign.core.outputs.logits_of` understands.
-        batches: Batches of images, each (N,3,H,W).
-        together: Make one pass over all of them, otherwise one pass each.
-        reach: Hooks on the model that are to work in these passes.
-        passing: What they are told: the owners of the batches, one for each.
-        release_hooks: Whether gradients of the logits are taken otherwise than by training (`release`).
-
-    >>> images = torch.rand(2, 3, 8, 8)
-    >>> [logits.shape[1] for logits in forward(nn.Flatten(), [images, images], together=True)]
-    [192, 192]
-    """
-    reach = reach or Reach([])
-
-    def make_pass(batch: Tensor, passing: Pass | None) -> Tensor:
-        reach.current = passing
-        logits = logits_of(model(batch))
-        reach.current = None
-        return release(logits) if release_hooks else logits
-
-    if not together or len(batches) == 1:
-        owners = [None] * len(batches) if passing is None else [replace(passing, owners=(o,)) for o in passing.owners]
-        return [make_pass(batch, each) for batch, each in zip(batches, owners, strict=True)]
-    sizes = [len(batch) for batch in batches]
-    logits = make_pass(torch.cat(list(batches)), passing)
-    if logits.dim() == 0 or len(logits) != sum(sizes):
-        raise UserError(f"the model returned logits of shape {tuple(logits.shape)} for {sum(sizes)} images.")
-    return list(logits.split(sizes))

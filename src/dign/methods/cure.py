@@ -9,9 +9,10 @@ from dign.core.checks import check_at_least, check_fraction
 from dign.core.derivatives import gradient_change, norms, per_image, trainable_parameter, values_and_gradients
 from dign.core.divergences import at_least_float32
 from dign.core.freezing import still_temporarily
-from dign.methods.base import Cost, Method
+from dign.methods.base import Method
 from dign.methods.image_losses import image_losses
 from dign.methods.labels import Labels
+from dign.methods.passes import Cost
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,9 @@ from dign.core.checks import check_at_least, check_fraction, check_integer
 from dign.core.errors import UserError, unknown_name
 from dign.core.image_rng import draw_shared, global_batch_size, local_count
 from dign.data.dataset import Split
-from dign.methods.base import Cost, Method
+from dign.methods.base import Method
 from dign.methods.labels import Labels
+from dign.methods.passes import Cost
 
 NETWORKS = ("noise2net", "autoencoder")
 AUTOENCODER_FILE = "autoencoder.safetensors"

@@ -10,8 +10,9 @@ from dign.augment.noise import add_diverse_gaussian_noise, add_gaussian_noise
 from dign.core.checks import check_at_least, check_fraction, check_integer
 from dign.core.divergences import kl, log_probabilities
 from dign.core.errors import UserError, unknown_name
-from dign.methods.base import Cost, Method
+from dign.methods.base import Method
 from dign.methods.labels import Labels
+from dign.methods.passes import Cost
 
 LEVELS = ("diverse", "fixed")
 LEARNS_FROM = ("clean", "copies")

@@ -11,8 +11,9 @@ from dign.core.checks import check_at_least, check_integer
 from dign.core.derivatives import norms
 from dign.core.errors import UserError, unknown_name
 from dign.methods.attacks import NORMS, cross_entropy_of, frank_wolfe
-from dign.methods.base import Cost, Method
+from dign.methods.base import Method
 from dign.methods.labels import Labels
+from dign.methods.passes import Cost
 
 MOST_STEPS = 15
 """Steps of the attack at most, where they are adapted."""

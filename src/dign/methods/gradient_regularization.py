@@ -8,9 +8,10 @@ from torch import Tensor, nn
 from dign.core.checks import check_at_least
 from dign.core.derivatives import dots, gradients
 from dign.core.divergences import at_least_float32
-from dign.methods.base import Cost, Method
+from dign.methods.base import Method
 from dign.methods.image_losses import cross_entropy_by_image
 from dign.methods.labels import Labels
+from dign.methods.passes import Cost
 
 
 @dataclass(frozen=True, kw_only=True)

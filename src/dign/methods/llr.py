@@ -10,9 +10,10 @@ from dign.core.derivatives import dots, per_image, trainable_parameter, values_a
 from dign.core.divergences import at_least_float32
 from dign.core.freezing import freeze_temporarily, still_temporarily
 from dign.methods.attacks import PGDSettings, losses_and_gradients, project, start_in_ball, steepest
-from dign.methods.base import Cost, Method
+from dign.methods.base import Method
 from dign.methods.image_losses import image_losses
 from dign.methods.labels import Labels
+from dign.methods.passes import Cost
 
 
 @dataclass(frozen=True, kw_only=True)

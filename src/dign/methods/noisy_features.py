@@ -8,9 +8,10 @@ from torch import Tensor, nn
 
 from dign.augment.noise import add_gaussian_noise
 from dign.core.checks import check_at_least, check_integer
-from dign.methods.base import Cost, Method
+from dign.methods.base import Method
 from dign.methods.batch_checks import check_images
 from dign.methods.labels import Labels
+from dign.methods.passes import Cost
 from dign.methods.reach import Edit, Pass, edit_rows, find_layers
 
 

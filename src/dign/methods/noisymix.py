@@ -14,8 +14,9 @@ from dign.core.derivatives import per_image
 from dign.core.divergences import jensen_shannon, log_probabilities
 from dign.core.image_rng import draw_shared, normal_like, uniform
 from dign.methods.augmix import ChainSettings
-from dign.methods.base import Cost, Method
+from dign.methods.base import Method
 from dign.methods.labels import Labels, MixedLabels, mix_with_partners
+from dign.methods.passes import Cost
 from dign.methods.reach import Edit, Pass, check_rows, find_layers
 
 

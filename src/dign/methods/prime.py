@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from dign.augment.primitives import mix_primitives
 from dign.core.checks import check_at_least, check_integer
 from dign.core.divergences import jensen_shannon, log_probabilities
-from dign.methods.base import Cost, Method
+from dign.methods.base import Method
 from dign.methods.labels import Labels
+from dign.methods.passes import Cost
 
 
 @dataclass(frozen=True, kw_only=True)

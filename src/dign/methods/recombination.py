@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from dign.core.checks import check_at_least, check_fraction
 from dign.core.errors import UserError
-from dign.methods.base import Cost, Method
+from dign.methods.base import Method
 from dign.methods.labels import Labels
+from dign.methods.passes import Cost
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,10 @@ from dign.core.divergences import kl, log_probabilities
 from dign.core.freezing import freeze_temporarily
 from dign.core.outputs import logits_of
 from dign.methods.attacks import PGDSettings
-from dign.methods.base import Cost, Method
+from dign.methods.base import Method
 from dign.methods.batch_checks import class_rows
 from dign.methods.labels import Labels
+from dign.methods.passes import Cost
 
 
 @dataclass(frozen=True, kw_only=True)
