@@ -32,6 +32,8 @@ def test_operations_are_counted_on_a_model_without_numbers():
     assert seconds == pytest.approx(3 * 120 * 100 * 2 / (FLOPS_PER_THREAD * torch.get_num_threads()))
     config = RunConfig(data="cifar10", method="dign", epochs=2)  # four passes
     assert estimate_cpu_seconds(config, model, (2, 2), images=100) == pytest.approx(4 * seconds)
+    config = RunConfig(data="cifar10", method="standard", epochs=2, devices=2)  # two processes
+    assert estimate_cpu_seconds(config, model, (2, 2), images=100) == pytest.approx(seconds / 2)
 
 
 def test_the_published_recipe_takes_days_on_a_core_and_the_fast_preset_minutes():

@@ -63,7 +63,8 @@ def estimate_cpu_seconds(config: RunConfig, model: nn.Module, image_size: tuple[
     if not forward:
         return None
     operations = 3 * forward * images * config.epochs * standard_equivalents(config)
-    return float(operations / (FLOPS_PER_THREAD * torch.get_num_threads()))
+    threads = torch.get_num_threads() * config.devices * config.nodes
+    return float(operations / (FLOPS_PER_THREAD * threads))
 
 
 def describe_duration(seconds: float | None) -> str:

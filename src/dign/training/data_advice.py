@@ -72,5 +72,5 @@ def warn_of_duration(seconds: float | None) -> list[str]:
         return []
     return [
         f"Long: on this CPU the training takes very roughly {describe_duration(seconds)}. A GPU is much faster, and so "
-        'is `preset="fast"`, which trains a small model for 6 epochs.'
+        'is `preset="fast"` as it stands: a small model, 6 epochs.'
     ]
