@@ -7,8 +7,9 @@ import pytest
 
 from dign.grid.plan import read_plan
 from dign.report.analysis.paper import published_rows
-from dign.runs.config import RunConfig, read_toml
+from dign.runs.config import RunConfig
 from dign.runs.folder import make_run_method
+from dign.runs.toml_files import read_toml
 from dign.training.cost import standard_equivalents
 
 FOLDER = Path(__file__).parents[2] / "experiments"

@@ -32,8 +32,9 @@ from dign.publish.model_card import read_results
 from dign.report.make import report_text, study_of
 from dign.runs.checkpoints import load_weights, save_weights
 from dign.runs.classifier import load_model
-from dign.runs.config import RunConfig, read_toml
+from dign.runs.config import RunConfig
 from dign.runs.folder import load_run
+from dign.runs.toml_files import read_toml
 from dign.training.logger import _drop_records_after
 from dign.training.loop import Interrupted, resume, train
 from dign.training.starting_weights import load_starting_weights

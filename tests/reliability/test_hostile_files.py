@@ -18,9 +18,10 @@ from dign.evaluation.conditions import parse_severities
 from dign.models import build
 from dign.report.load import load_run as load_for_report
 from dign.runs.checkpoints import load_state, load_weights, save_state, save_weights
-from dign.runs.config import RunConfig, read_toml
+from dign.runs.config import RunConfig
 from dign.runs.folder import load_run
 from dign.runs.hub_config import read_hub_config
+from dign.runs.toml_files import read_toml
 from dign.training.loop import resume, train
 
 SMALL = {"data": "digits", "size": 8, "epochs": 1, "batch_size": 512, "method": "standard", "track": "none"}

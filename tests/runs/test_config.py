@@ -6,7 +6,7 @@ import pytest
 from real_torchvision import need
 
 from dign.core.errors import UserError
-from dign.runs.config import PRESETS, RunConfig, read_toml
+from dign.runs.config import RunConfig
 
 
 def test_a_configuration_survives_toml():
@@ -26,23 +26,6 @@ def test_defaults_are_the_published_recipe():
         5e-4,
     )
     assert (config.schedule, config.crop, config.flip, config.jitter, config.rotation) == ("step", 4, True, 0.25, 2.0)
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_options_win_over_presets(preset):
-    values = {"data": "folder:x", "size": 128, "preset": preset, "epochs": 3}
-    assert RunConfig.from_mapping(values).epochs == 3
-
-
-def test_large_images_of_a_folder_are_photographs():
-    def is_photos(**values):
-        return RunConfig.from_mapping(values).scale > 0
-
-    assert is_photos(data="folder:x", size=96) and is_photos(data="folder:x", size=224, method="augmix")
-    assert not is_photos(data="folder:x", size=64) and not is_photos(data="cifar10", size=96)
-    assert not is_photos(data="folder:x") and not is_photos(data="folder:x", size=128, preset="laptop")
-    photos = RunConfig.from_mapping({"data": "folder:x", "size": 128})
-    assert (photos.fit, photos.crop_fraction, photos.crop) == ("crop", 0.875, 0)
 
 
 def test_a_presets_settings_of_a_method_stand_unless_others_are_given():
@@ -80,14 +63,6 @@ def test_a_presets_settings_of_a_method_stand_unless_others_are_given():
 def test_wrong_values_are_named(values, message):
     with pytest.raises(UserError, match=message):
         RunConfig.from_mapping(values)
-
-
-def test_unreadable_configuration_files_are_named(tmp_path):
-    with pytest.raises(UserError, match="Cannot read"):
-        read_toml(tmp_path / "missing.toml")
-    (tmp_path / "bad.toml").write_text("a = = 1")
-    with pytest.raises(UserError, match="not valid TOML"):
-        read_toml(tmp_path / "bad.toml")
 
 
 def test_freezing_needs_weights_to_keep():

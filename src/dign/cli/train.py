@@ -18,7 +18,9 @@ from dign.core.errors import UserError, find_nearest_name, quote_path
 from dign.data.names import NAMES as DATA
 from dign.data.names import PICTURES
 from dign.parallel.launching import exit_code_for_rank, is_rank_zero
-from dign.runs.config import PRESETS, RunConfig, read_toml
+from dign.runs.config import RunConfig
+from dign.runs.presets import PRESETS
+from dign.runs.toml_files import read_toml
 
 if TYPE_CHECKING:
     from dign.runs.folder import Run

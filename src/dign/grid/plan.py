@@ -14,7 +14,9 @@ from typing import Any, get_type_hints
 
 from dign.core.errors import UserError, unknown_name
 from dign.grid.evaluate_table import Evaluation
-from dign.runs.config import PRESETS, RunConfig, read_toml
+from dign.runs.config import RunConfig
+from dign.runs.presets import PRESETS
+from dign.runs.toml_files import read_toml
 
 RUN_KEYS = (*(spec.name for spec in fields(RunConfig)), "preset")
 GRID_KEYS = (*RUN_KEYS, "for", "evaluate", "threads")

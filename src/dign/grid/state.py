@@ -10,7 +10,8 @@ from dign.evaluation.result_parts import Summary
 from dign.evaluation.results import RESULTS_FILE, Results
 from dign.grid.plan import PlannedRun
 from dign.grid.storage import Store
-from dign.runs.config import RunConfig, parse_toml
+from dign.runs.config import RunConfig
+from dign.runs.toml_files import parse_toml
 
 FREE = ("device", "compile", "winograd", "checkpoint_seconds", "settings")
 """Fields in which a run may differ from its plan: they change rounding at most (`settings` are compared as methods)."""

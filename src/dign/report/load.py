@@ -15,7 +15,7 @@ from dign.core.text import clean_text
 from dign.evaluation.attack import read_attacks
 from dign.evaluation.examples import EXAMPLES_FILE
 from dign.evaluation.results import RESULTS_FILE, Results
-from dign.runs.config import parse_toml
+from dign.runs.toml_files import parse_toml
 
 RUN_FILES = (RESULTS_FILE, "config.toml", "run.json", "metrics.jsonl")
 """A folder that holds one of these is a run."""

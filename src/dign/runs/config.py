@@ -5,19 +5,18 @@ Nothing here imports torch, so that the command line's help is immediate.
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
-from pathlib import Path
 from typing import Any, get_type_hints
 
 from dign.core.catalog import METHODS
 from dign.core.checks import check_value, coerce
 from dign.core.errors import UserError, unknown_name
-from dign.core.files import check_depth, is_encodable, read_limited
+from dign.core.files import is_encodable
 from dign.data.names import PICTURE_PREFIXES
 from dign.runs.hub_config import HUB_PREFIX, hub_folder, is_hub_folder, read_hub_config
+from dign.runs.presets import FINE_TUNING, FINE_TUNING_RATE, PRESETS, SCALED_PRESETS, choose_preset
+from dign.runs.toml_files import format_toml, read_toml
 
 
 def setting(
@@ -247,7 +246,7 @@ class RunConfig:
             'tinynet'
         """
         values = dict(values)
-        preset = values.pop("preset", _choose_preset(values))
+        preset = values.pop("preset", choose_preset(values))
         if not isinstance(preset, str) or preset not in PRESETS:
             raise unknown_name("preset", preset, PRESETS)
         known = [spec.name for spec in fields(cls)]
@@ -273,99 +272,11 @@ class RunConfig:
         """The resolved configuration as TOML, which `read_toml` and `from_mapping` read back."""
         values = asdict(self)
         tables = values.pop("settings")
-        lines = [f"{key} = {_toml_value(value)}" for key, value in values.items()]
+        lines = [f"{key} = {format_toml(value)}" for key, value in values.items()]
         for name, table in tables.items():
-            lines += ["", f"[settings.{_toml_value(name)}]"]
-            lines += [f"{key} = {_toml_value(value)}" for key, value in table.items() if value is not None]
+            lines += ["", f"[settings.{format_toml(name)}]"]
+            lines += [f"{key} = {format_toml(value)}" for key, value in table.items() if value is not None]
         return "\n".join(lines) + "\n"
-
-
-FINE_TUNING_RATE = 0.1
-"""The share of a preset's learning rate that is the default with `init`: trained weights want smaller steps."""
-
-FINE_TUNING: dict[str, dict[str, Any]] = {
-    # measured on validation photographs: results/photos
-    "photos": {
-        "lr": 0.003,
-        "head_lr": 10.0,
-        "freeze_norms": True,
-        "settings": {"dign": {"sigma_max": 0.2, "weight": 1.0, "samples": 1}},
-    },
-}
-"""What is different in a preset with `init`, beside that."""
-
-SCALED_PRESETS = ("laptop", "photos")
-"""Presets for images of any size and number, whose learning rate follows the batch size."""
-
-PHOTOGRAPH_SIZE = 96
-"""Pixels from which on the images of a folder are taken for photographs."""
-
-PRESETS: dict[str, dict[str, Any]] = {
-    "paper": {},
-    "photos": {
-        "model": "fastnet",
-        "epochs": 0,
-        "batch_size": 32,
-        "lr": 0.005,  # measured with fastnet at 128 pixels: 0.02 learns worse, 0.05 diverges
-        "schedule": "one-cycle",
-        "scale": 0.25,
-        "crop_fraction": 0.875,
-        "crop": 0,
-        "jitter": 0.25,
-        "rotation": 0.0,
-        "validate_every": 1,
-    },
-    "laptop": {
-        "model": "fastnet",
-        "epochs": 10,
-        "batch_size": 256,
-        "lr": 0.05,
-        "schedule": "one-cycle",
-        "crop": 2,
-        "jitter": 0.0,
-        "rotation": 0.0,
-        "validate_every": 1,
-    },
-    "fast": {
-        "model": "fastnet",
-        "epochs": 6,
-        "batch_size": 500,
-        "optimizer": "orthogonal",
-        "lr": 0.24,
-        "momentum": 0.6,
-        "weight_decay": 0.0,
-        "schedule": "one-cycle",
-        "crop": 2,
-        "alternate": True,
-        "jitter": 0.0,
-        "rotation": 0.0,
-        "validate_every": 1,
-        # measured: results/laptop-cifar10
-        "settings": {"dign": {"sigma_max": 0.1, "weight": 1.0, "samples": 1, "ramp": 0.25, "together": False}},
-    },
-    "digits": {
-        "model": "tinynet",
-        "epochs": 30,
-        "batch_size": 64,
-        "lr": 0.1,
-        "schedule": "one-cycle",
-        "crop": 1,
-        "flip": False,
-        "jitter": 0.0,
-        "rotation": 5.0,
-    },
-}
-"""Named starting points: the published recipe, one for photographs, two for a CPU (few images, many images), and one
-for the digits."""
-
-
-def _choose_preset(values: Mapping[str, Any]) -> str:
-    """The preset where none is named."""
-    data, size = values.get("data"), values.get("size", 0)
-    if data == "digits":
-        return "digits"
-    has_pictures = isinstance(data, str) and data.startswith(PICTURE_PREFIXES)
-    return "photos" if has_pictures and isinstance(size, int) and size >= PHOTOGRAPH_SIZE else "paper"
 
 
 def _scale_rate(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> float:
@@ -430,46 +341,3 @@ def _fill_in_model(values: dict[str, Any]) -> dict[str, Any]:
     if (folder / "config.toml").is_file():
         return {**values, "model": read_toml(folder / "config.toml").get("model", RunConfig.model)}
     return values
-
-
-def read_toml(path: Path | str) -> dict[str, Any]:
-    """Read a configuration file as a mapping."""
-    try:
-        text = read_limited(path, LARGEST_TOML)
-    except OSError as error:
-        raise UserError(f"Cannot read the configuration file {path}: {error.strerror}.") from error
-    except ValueError as error:
-        raise UserError(f"{path} is not a configuration file: {error}.") from error
-    return parse_toml(text, str(path))
-
-
-LARGEST_TOML = 2**20
-
-
-def parse_toml(text: str | bytes, what: str) -> dict[str, Any]:
-    """Parse an untrusted TOML text; `what` names it in errors."""
-    if len(text) > LARGEST_TOML:
-        raise UserError(f"{what} is not a configuration: it is larger than 1 MB.")
-    try:
-        tables = tomllib.loads(text.decode() if isinstance(text, bytes) else text)
-        check_depth(tables)
-        _check_numbers(tables)
-        return tables
-    except RecursionError as error:
-        raise UserError(f"{what} is not valid TOML: it is nested too deeply.") from error
-    except ValueError as error:
-        raise UserError(f"{what} is not valid TOML: {error}.") from error
-
-
-def _check_numbers(value: Any) -> None:
-    """Refuse whole numbers beyond TOML's 64 bits: Python cannot even print very long ones."""
-    if type(value) is int and abs(value) > 2**64:
-        raise ValueError("a number in it has more than 64 bits")
-    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _check_numbers(item)
-
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, tuple | list):
-        return "[" + ", ".join(map(_toml_value, value)) + "]"
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # which TOML wants escaped

@@ -28,10 +28,11 @@ from dign.methods.base import Method
 from dign.methods.factory import make_method, settings_of
 from dign.models import build
 from dign.runs.checkpoints import load_weights
-from dign.runs.config import RunConfig, read_toml
+from dign.runs.config import RunConfig
 from dign.runs.hub_config import hub_folder, is_hub_folder
 from dign.runs.noise_levels import fill_noise_levels, find_unset_noise_levels
 from dign.runs.seen_images import SEEN_FILE, write_seen
+from dign.runs.toml_files import read_toml
 
 
 @dataclass(frozen=True)
