@@ -7,6 +7,7 @@ from real_torchvision import need
 
 from dign.core.errors import UserError
 from dign.runs.config import RunConfig
+from dign.runs.presets import PRESETS
 
 
 def test_a_configuration_survives_toml():
