@@ -201,23 +201,6 @@ def test_standard_training_learns_the_digits(tmp_path):
     assert scores["accuracy"] > 95
 
 
-@pytest.mark.slow
-def test_small_images_come_first(tmp_path, monkeypatch):
-    seen = []
-    original = dign.training.loop._Training._batch
-
-    def batch(self, step):
-        x, y = original(self, step)
-        seen.append(x.shape[-2:])
-        return x, y
-
-    monkeypatch.setattr(dign.training.loop._Training, "_batch", batch)
-    run = train(config(size=16, small_first=0.5), tmp_path / "run", quiet=True)
-    half = len(seen) // 2
-    assert set(seen[:half]) == {(12, 12)} and set(seen[half:]) == {(16, 16)}
-    assert run.image_size == (16, 16)
-
-
 def test_compiling_without_a_compiler_is_one_sentence_and_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(UserError, match="compile needs the C\\+\\+ compiler 'no-such-compiler'"):

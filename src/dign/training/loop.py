@@ -8,35 +8,25 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, replace
-from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from dign.augment.train_transforms import alternating_flips, shrink
 from dign.core.errors import UserError
 from dign.core.files import write_json
-from dign.core.pixels import to_float
-from dign.core.placement import copy_to_device
-from dign.core.progress import TerminalBar
 from dign.core.provenance import now
 from dign.core.seeds import derive_seed, preserve_global_generators, seed_global_generators
-from dign.data.cache import cache_root
-from dign.data.crop_batches import CropBatches, count_workers
-from dign.data.crops import RandomCrop
 from dign.data.dataset import DataSet
 from dign.data.names import hide_folder_path
-from dign.data.sampling import draw_order
-from dign.data.shrunk_pictures import shrink_pictures
 from dign.methods.base import Method
 from dign.models import spread_indices, whiten
 from dign.models.winograd import use_winograd
 from dign.parallel.batch_norm import RunningStatistics, synchronize_batch_norm
 from dign.parallel.devices import check_compiler, resolve_precision
 from dign.parallel.fabric import make_fabric
-from dign.parallel.launching import local_rank, torchrun_job_id
+from dign.parallel.launching import torchrun_job_id
 from dign.parallel.team import Team
 from dign.runs.calibrate import fit_calibrator
 from dign.runs.calibrator import CALIBRATION_FILE, write_calibrator
@@ -46,7 +36,6 @@ from dign.runs.epochs import fill_epochs
 from dign.runs.folder import Run, check_new_folder, load_run, lock_run, was_started_by
 from dign.training.adaptation import Adaptation
 from dign.training.averaging import WeightAverage
-from dign.training.batches import BatchSource, DecodedBatches, make_batch_source
 from dign.training.best_weights import BEST_FILES, BestWeights
 from dign.training.compiling import CompiledStep
 from dign.training.cost import work_curve
@@ -62,8 +51,9 @@ from dign.training.interrupts import Interrupted, catch_signals
 from dign.training.logger import NullLogger, TrainingLogger
 from dign.training.optimizers import make_optimizer
 from dign.training.schedule import learning_rate
-from dign.training.setup import create_folder, global_batch_size, make_transforms, prepare, steps_per_epoch
+from dign.training.setup import create_folder, global_batch_size, prepare, steps_per_epoch
 from dign.training.starting_weights import StartingWeights, freeze, group_parameters, load_starting_weights
+from dign.training.step_images import StepImages
 from dign.training.step_log import Step, stack, unstack
 from dign.training.trackers import make_tracker
 from dign.training.validation import validate
@@ -205,15 +195,10 @@ class _Training:
         self.run, self.config, self.data = run, config, data
         self.fabric, self.team, self.device = fabric, team, fabric.device
         self.method: Method = self._settle(run.method())
-        self.transforms = make_transforms(config)
         self.batch_size = global_batch_size(config, data)
         self.steps_per_epoch = steps_per_epoch(config, data)
         self.total = config.epochs * self.steps_per_epoch
         self.adaptation = Adaptation(self.method, self.batch_size, self.steps_per_epoch)
-        self._order = lru_cache(maxsize=2)(
-            partial(draw_order, data.train.labels, seed=config.seed, balance=config.balance)
-        )
-        self._flips = lru_cache(maxsize=1)(partial(alternating_flips, len(data.train), seed=config.seed))
         self.unlogged: list[Step] = []
         self.last_loss: float | None = None
         self.noticed_divergence = False
@@ -291,12 +276,12 @@ class _Training:
     def fit(self, *, quiet: bool, translate: Translate = str) -> Run:
         with self.team.all_or_none():
             first = self._restore()
-            self.source = self._open_source(first)
+            self.images = StepImages(self.run, self.data, self.team, self.device, first)
             logger = self._make_logger(first, quiet, translate)
         saved = self.clock = time.monotonic()
         self._train_mode()
         generators = preserve_global_generators(self.device)
-        with logger, closing(self.source), catch_signals() as interrupted, generators:
+        with logger, closing(self.images), catch_signals() as interrupted, generators:
             for note in (*self.run.info.get("notes", ()), *note_move(self.run, self.config, self.device)):
                 logger.log_message(note)
             for step in range(first, self.total):
@@ -323,31 +308,10 @@ class _Training:
                 self._finish()
         return load_run(self.run.path)
 
-    def _open_source(self, first: int) -> BatchSource:
-        """Where the images of the steps from `first` on come from: random crops of pictures, or the stored images."""
-        config, train, pictures = self.config, self.data.train, self.data.train.pictures
-        if not config.scale:
-            last, share = self.total - 1, config.data_memory
-            return make_batch_source(train, self._local_order, self.device, last=last, share=share)
-        assert pictures is not None  # a configuration with random crops names a folder
-        crop = RandomCrop(config.size, config.scale, config.ratio, self.run.framing)
-        with TerminalBar(visible=local_rank() == 0) as bar:
-            pictures = shrink_pictures(pictures, crop, cache_root(), bar, cache=config.cache)
-        workers = count_workers(config.workers, config.devices)
-        pin, seed = self.device.type == "cuda", derive_seed(config.seed, "crops")
-        crops = CropBatches(pictures, crop, self._plan(first), seed=seed, workers=workers, pin=pin)
-        return DecodedBatches(crops, train.labels, self._local_order, self.device)
-
-    def _plan(self, first: int) -> Iterator[tuple[int, Tensor]]:
-        """For each step from `first` on its epoch and the numbers of its images; workers ask for it ahead of time."""
-        for step in range(first, self.total):
-            yield step // self.steps_per_epoch, self._local_order(step)
-
     def _closing_notes(self) -> list[str]:
         losses = [self.last_loss, *([self.last_validation["loss"]] if self.last_validation else [])]
-        waited = self.source.waited if self.config.scale else 0.0
         notes = note_chance_level(losses, len(self.data.classes), self.config.lr)
-        return notes + note_waiting(waited, time.monotonic() - self.clock, self.config)
+        return notes + note_waiting(self.images.waited, time.monotonic() - self.clock, self.config)
 
     def _make_logger(self, first: int, quiet: bool, translate: Translate) -> TrainingLogger:
         if not self.team.is_rank_zero:
@@ -376,7 +340,7 @@ class _Training:
         rate = learning_rate(self.config.schedule, self.config.lr, step, self.total, warmup=self.config.warmup)
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["lr_scale"]
-        x, y = self._batch(step)
+        x, y = self.images.get(step)
         seed = derive_seed(self.config.seed, "model", step * self.team.world_size + self.team.rank)
         seed_global_generators(seed, self.device)  # for random layers such as dropout
         method = self.adaptation.method_at(step).at(step / self.total)
@@ -421,25 +385,6 @@ class _Training:
         if step is not None and is_last:  # the processes exchange the sum over the parts
             self.team.average_gradients(self.model.parameters())
         return loss.detach(), terms, measured
-
-    def _batch(self, step: int) -> tuple[Tensor, Tensor]:
-        images, y = self.source.get(step)
-        x = to_float(images, channels_last=self.config.channels_last)
-        mirrored = None
-        if self.config.alternate:
-            flips = self._flips(step // self.steps_per_epoch)
-            mirrored = copy_to_device(flips[self._local_order(step)], self.device)
-        draws = self.team.generator(self.config.seed, "transforms", step, self.device)
-        x = self.transforms(x, draws, mirrored=mirrored)
-        if step < self.config.small_first * self.total:
-            x = shrink(x)
-        return x, y
-
-    def _local_order(self, step: int) -> Tensor:
-        """The images of a step that this process holds, as indices on the host."""
-        epoch, position = divmod(step, self.steps_per_epoch)
-        batch = self._order(epoch)[position * self.batch_size : (position + 1) * self.batch_size]
-        return self.team.local_slice(batch)
 
     def _log_steps(self, logger: TrainingLogger, done: int, epoch: int) -> None:
         with self.team.all_or_none():
@@ -519,7 +464,7 @@ class _Training:
     def _finish(self) -> None:
         if not (self.best is not None and self.best.load(self.model)) and self.average is not None:
             self.average.apply()
-        waited = {"seconds_waited": round(self.source.waited, 2)} if self.config.scale else {}
+        waited = {"seconds_waited": round(self.images.waited, 2)} if self.config.scale else {}
         info = {**self.run.info, "finished": now(), "seconds": self._seconds(), **waited}
         write_json(self.run.path / "run.json", info)
         if len(self.data.validation) and self.config.calibrate != "none":
