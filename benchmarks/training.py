@@ -6,6 +6,7 @@
 plain      NCHW, eager, direct convolutions, a pass for each branch: what a loop of one's own does
 compiled   the same net under torch.compile, all branches in one batch (needs a C++ compiler)
 best       as `dign train` does it: channels-last, Winograd's convolutions, one batch, memory that is kept
+bf16       as `dign train --precision bf16` does it; fast only on a CPU with bfloat16 instructions (AVX512-BF16, AMX)
 
 All make the same step: DiGN with one noisy branch, backward pass, SGD. They take turns, each in a process of its own,
 and medians are compared. On one thread the time is processor time, on several the clock's: the machine should be idle.
@@ -28,7 +29,7 @@ def make_step(model_name: str, batch: int, way: str) -> Callable[[], object]:
     torch.manual_seed(0)
     x, y = torch.rand(batch, 3, 32, 32), torch.randint(10, (batch,))
     model = build(model_name, classes=10, image_size=(32, 32)).train()
-    if way == "best":
+    if way in ("best", "bf16"):
         reuse_memory()
         model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
         use_winograd(model)
@@ -39,7 +40,9 @@ def make_step(model_name: str, batch: int, way: str) -> Callable[[], object]:
 
     def step() -> None:
         optimizer.zero_grad()
-        method(network, x, y, generator=generator).loss.backward()
+        with torch.autocast("cpu", torch.bfloat16, enabled=way == "bf16"):
+            loss = method(network, x, y, generator=generator).loss
+        loss.backward()
         optimizer.step()
 
     return step
@@ -53,7 +56,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    ways = {way: partial(make_step, options.model, options.batch, way) for way in ("plain", "compiled", "best")}
+    ways = {way: partial(make_step, options.model, options.batch, way) for way in ("plain", "compiled", "best", "bf16")}
     seconds = take_turns_in_processes(ways, options.repeats)
     print(f"torch {torch.__version__}, {options.model}, batches of {options.batch}, {options.threads} threads")
     for way, took in seconds.items():
