@@ -39,6 +39,25 @@ def test_differences_name_the_best_and_say_when_seeds_are_too_few(grid_runs, dem
     assert standard.startswith("+") and "[" in standard and "p " in standard
 
 
+def test_all_models_of_a_table_are_corrected_together(fake_run, tmp_path):
+    for seed in range(3):
+        for title in ("Standard", "DiGN", "AugMix"):
+            fake_run(tmp_path / f"{title}{seed}", title, seed)
+            fake_run(tmp_path / f"other{title}{seed}", title, seed, run={"model": "resnet18"})
+    one = difference_table(
+        study_of([tmp_path / f"{title}{seed}" for title in ("Standard", "DiGN", "AugMix") for seed in range(3)])
+    )
+    two = difference_table(study_of([tmp_path]))
+    assert len(two.sections) == 2
+    plain, corrected = (interval(table.sections[0].rows[0].cells[1].text) for table in (one, two))
+    assert corrected[1] - corrected[0] > plain[1] - plain[0]
+
+
+def interval(text):
+    """(1.1, 5.3) of '+3.2 [1.1, 5.3], p = 0.012'."""
+    return [float(word.replace("−", "-")) for word in text.split("[")[1].split("]")[0].split(",")]
+
+
 def test_two_groups_are_compared_in_everything(fake_run, tmp_path):
     fake_run(tmp_path / "a", "Standard")
     fake_run(tmp_path / "b", "DiGN")

@@ -8,7 +8,7 @@ from scipy import stats
 
 from dign.evaluation.image_record import Answers, ImageRecord
 from dign.metrics.calibration_bins import calibration
-from dign.report.analysis.image_tests import compare_images, mcnemar
+from dign.report.analysis.image_tests import ImageDifference, compare_images, mcnemar
 from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA_N, ImageScore, Quantity
 from dign.report.analysis.study import Group
 
@@ -65,6 +65,11 @@ def test_the_bootstrap_of_ece_is_centered_on_its_difference_and_finds_what_is_th
     assert found.mean == pytest.approx(plain(boastful) - plain(honest), abs=0.02)
     assert found.p < 1e-6 and 0.5 < found.error < 3
     assert compare_images(groups[0], groups[0], ece).p == 1
+
+
+def test_images_that_all_differ_by_the_same_are_decided_by_the_sign_test():
+    assert ImageDifference(100.0, 0.0, 5).p == stats.binomtest(5, 5).pvalue
+    assert ImageDifference(0.0, 0.0, 5).p == 1
 
 
 def test_other_images_and_missing_records_are_not_compared():

@@ -1,10 +1,12 @@
 """The paired t-test against SciPy, and Holm's correction by hand."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from scipy import stats
 
+from dign.report.analysis.image_tests import ImageDifference
 from dign.report.analysis.significance import compare, critical_value, holm, two_sided_p
 from dign.report.analysis.study import Statistic
 
@@ -37,6 +39,8 @@ def test_two_seeds_are_too_few_and_equal_results_are_no_difference():
     shifted = Statistic({seed: value + 1 for seed, value in same.by_seed.items()})
     assert compare(shifted, same).p == 0.25, "the sign test of three seeds, not 0"
     assert compare(shifted, same).half_width is None
+    over_images = replace(compare(shifted, same), images=ImageDifference(1.0, 0.1, 500))
+    assert over_images.half_width is None, "images alone would make the interval narrower than p = 0.25 allows"
 
 
 def test_holm_by_hand():
@@ -50,4 +54,4 @@ def test_with_few_seeds_in_common_the_difference_is_over_those():
     few = compare(Statistic({0: 90.0, 1: 80.0, 2: 70.0}), Statistic({0: 91.0}))
     assert (few.mean, few.seeds, few.p) == (-1.0, 1, None)
     none = compare(Statistic({0: 90.0, 1: 80.0}), Statistic({2: 80.0}))
-    assert (none.mean, none.seeds, none.p) == (5.0, 0, None)
+    assert (none.mean, none.seeds, none.p, none.verdict) == (5.0, 0, None, "no seeds in common")

@@ -59,8 +59,8 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Passes or fails only where the difference is significant."""
-        if self.difference.p is None:
+        """Passes or fails only where the difference is significant, over seeds too: a claim is about methods."""
+        if self.difference.p_seeds is None:
             return TOO_FEW
         if not self.difference.decided:
             return UNSURE
@@ -69,37 +69,54 @@ class Comparison:
     @property
     def evidence(self) -> str:
         d = self.difference
-        certainty = d.p_text if d.p is not None else f"{d.seeds} seed{'' if d.seeds == 1 else 's'}"
+        certainty = d.p_text if d.p_seeds is not None else f"{d.seeds} seed{'' if d.seeds == 1 else 's'} in common"
         return f"{self.quantity.label} {signed(d.mean, self.quantity.decimals)} against {self.loser} ({certainty})"
 
 
 Verdict = tuple[str, list[Comparison]]
+Differences = dict[tuple[str, str, str], Difference]
+"""By winner, loser and quantity."""
 
 
-def check_claims(claims: Sequence[Claim], groups: Sequence[Group]) -> list[Verdict]:
-    """The verdicts and what they rest on: one failure refutes; all must be measured and pass to confirm.
+def check_claims(claims: Sequence[Claim], by_model: Sequence[Sequence[Group]]) -> list[list[Verdict]]:
+    """For the groups of each model the verdicts on all claims, and what they rest on.
 
-    All comparisons of all claims are corrected together (Holm): where no method differs from another, the chance that
-    any claim passes or fails is at most 5 %.
+    One failure refutes; all must be measured and pass to confirm. All comparisons of all claims and models are
+    corrected together (Holm): where no method differs from another, the chance that any claim passes or fails is at
+    most 5 %. Differences without three seeds decide nothing, and do not count among them.
     """
-    by_title = {group.label: group for group in groups}
-    found: dict[tuple[str, str, str], Difference | None] = {}
-    for claim in claims:
-        for title in claim.losers:
-            for quantity in claim.quantities:
-                key = (claim.winner, title, quantity.key)
-                if key not in found and {claim.winner, title} <= by_title.keys():
-                    found[key] = compare_groups(by_title[claim.winner], by_title[title], quantity)
-    corrected = dict(zip(found, correct(list(found.values())), strict=True))
-    return [_verdict(claim, corrected) for claim in claims]
+    found = [_differences(claims, groups) for groups in by_model]
+    tested = [difference if difference.p_seeds is not None else None for each in found for difference in each.values()]
+    corrected = iter(correct(tested))
+    return [
+        [_verdict(claim, differences) for claim in claims]
+        for each in found
+        for differences in [{key: next(corrected) or plain for key, plain in each.items()}]
+    ]
 
 
 def check_claim(claim: Claim, groups: Sequence[Group]) -> Verdict:
     """The verdict on one claim alone."""
-    return check_claims([claim], groups)[0]
+    return check_claims([claim], [groups])[0][0]
 
 
-def _verdict(claim: Claim, found: dict[tuple[str, str, str], Difference | None]) -> Verdict:
+def _differences(claims: Sequence[Claim], groups: Sequence[Group]) -> Differences:
+    """Every difference that the claims speak of and that was measured, once."""
+    by_title = {group.label: group for group in groups}
+    found: Differences = {}
+    for claim in claims:
+        for title in claim.losers:
+            for quantity in claim.quantities:
+                key = (claim.winner, title, quantity.key)
+                if key in found or not {claim.winner, title} <= by_title.keys():
+                    continue
+                difference = compare_groups(by_title[claim.winner], by_title[title], quantity)
+                if difference is not None:
+                    found[key] = difference
+    return found
+
+
+def _verdict(claim: Claim, found: Differences) -> Verdict:
     comparisons = [
         Comparison(title, quantity, difference)
         for title in claim.losers
@@ -118,16 +135,16 @@ def _verdict(claim: Claim, found: dict[tuple[str, str, str], Difference | None])
 
 def claims_table(study: Study) -> Table:
     sections = []
-    for model in study.models:
-        groups = study.of_model(model)
-        verdicts = check_claims(CLAIMS, groups)
+    found = check_claims(CLAIMS, [study.of_model(model) for model in study.models])
+    for model, verdicts in zip(study.models, found, strict=True):
         rows = tuple(_row(claim, verdict, study.data, model) for claim, verdict in zip(CLAIMS, verdicts, strict=True))
         sections.append(Section(model if len(study.models) > 1 else None, rows))
     columns = tuple(Column(label, numeric=False) for label in ("Verdict", "What these runs say", "The paper's tables"))
     caption = (
         f"A claim passes where every difference it speaks of is significant in its favor, and fails where one is "
         f"significant against it. {TEST} All comparisons of the table are corrected together (Holm), so that where no "
-        "method differs any verdict at all has a chance of 5 %. Where some of its methods or corruptions were not run "
+        "method differs any verdict at all has a chance of 5 %. Fewer than three seeds decide no claim: it is about "
+        "methods, not about two trained models. Where some of its methods or corruptions were not run "
         "a claim can fail, but not pass. Calibration is that of the models without the temperature that dign gives "
         "them, as in the paper; the last claim is with it. The paper's claims are about CIFAR-10, CIFAR-100 and "
         "Tiny-ImageNet."

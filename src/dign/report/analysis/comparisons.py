@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MEANS, Quantity, corruption_accuracy
 from dign.report.analysis.significance import TEST, Difference, compare_groups, correct
 from dign.report.analysis.story import main_quantity, ranking
@@ -21,20 +23,21 @@ from dign.report.analysis.tables import (
 
 
 def difference_table(study: Study) -> Table | None:
-    """For each model, the best method minus every other, corrected for all the pairs that could have been compared.
+    """For each model, the best method minus every other, corrected for all pairs of all models.
 
     None where nothing can be compared, or where `comparison_table` says it all.
     """
     if len(study.groups) == 2:
         return None
     quantities = measured(study, [CLEAN_ACCURACY, *MEANS, CALIBRATION["noise", "ece"]])
+    by_model = {model: [group for group in ranking(study) if group.model == model] for model in study.models}
+    pairs = sum(math.comb(len(ranked), 2) for ranked in by_model.values())
+    tests = len(quantities) * pairs  # the best is picked by the data: any pair might have been compared
     sections = []
-    for model in study.models:
-        ranked = [group for group in ranking(study) if group.model == model]
+    for model, ranked in by_model.items():
         if len(ranked) < 2:
             continue
         best, others = ranked[0], [group for group in study.of_model(model) if group is not ranked[0]]
-        tests = len(quantities) * len(ranked) * (len(ranked) - 1) // 2  # the best is picked by the data: any pair
         columns = [_differences(best, others, quantity, tests) for quantity in quantities]
         rows = [Row(group.label, tuple(column[i] for column in columns), group.slot) for i, group in enumerate(others)]
         sections.append(Section(f"{best.label} ({model}) against", tuple(rows)))
@@ -99,5 +102,5 @@ def _comparison_row(quantity: Quantity, first: Group, second: Group, difference:
     better = (False, False) if number(a, digits) == number(b, digits) else (first_wins, not first_wins)
     cells = [statistic_cell(statistic, best, digits) for statistic, best in zip(statistics, better, strict=True)]
     change = Cell(signed(difference.mean, digits), difference.mean)
-    verdict = "too few seeds" if difference.p is None else f"{difference.verdict}, {difference.p_text}"
+    verdict = difference.verdict if difference.p is None else f"{difference.verdict}, {difference.p_text}"
     return Row(label, (*cells, change, Cell(verdict)), help=quantity.help)

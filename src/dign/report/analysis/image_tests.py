@@ -34,11 +34,11 @@ class ImageDifference:
 
     @property
     def p(self) -> float:
-        """Two-sided p-value: McNemar's, else by the error that the paired bootstrap gives."""
+        """Two-sided p-value: McNemar's, else by the error over images; where all differ alike, the sign test's."""
         if self.exact is not None:
             return self.exact
         if self.error < 1e-12:
-            return 1.0
+            return 1.0 if abs(self.mean) < 1e-12 else 2.0 ** (1 - self.images)
         return math.erfc(abs(self.mean) / self.error / math.sqrt(2))
 
     @property

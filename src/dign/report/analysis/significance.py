@@ -1,7 +1,8 @@
 """Is a difference between two methods more than luck? Over seeds, from three on, and over images, where they are kept.
 
 A difference counts only where both tests find it: seeds say whether it comes back with another training, images whether
-it comes back with other test images. Where many differences are looked at, or the best is picked by the data first,
+it comes back with other test images. Images alone, where there are fewer than three seeds, speak of the two models that
+were trained, not of their methods. Where many differences are looked at, or the best is picked by the data first,
 `correct` makes p-values and intervals hold for all of them together.
 """
 
@@ -21,7 +22,8 @@ LEVEL = 0.05
 TEST = (
     "Tests: paired t-test over the seeds that both have, from three on, and, where results keep what each image got, "
     "over images (paired bootstrap; McNemar's test for two models on one condition); the larger p-value counts, and "
-    "where only one of the two can be made, that one."
+    "where only one of the two can be made, that one. With fewer than three seeds it is about these trained models: "
+    "another training may turn it around."
 )
 
 
@@ -60,7 +62,9 @@ class Difference:
 
     @property
     def half_width(self) -> float | None:
-        """Half of the confidence interval that holds for all `tests` together; None where nothing can be tested."""
+        """Half of the confidence interval that holds for all `tests` together; None where an error is not known."""
+        if self.p_seeds is not None and self.seed_error is None:
+            return None  # all seeds differ by the same: images alone would make it too narrow
         level = LEVEL / self.tests
         widths = []
         if self.seed_error is not None:
@@ -87,7 +91,7 @@ class Difference:
     @property
     def verdict(self) -> str:
         if self.p is None:
-            return "too few seeds"
+            return "too few seeds" if self.seeds else "no seeds in common"
         return "significant" if self.decided else "not significant"
 
 

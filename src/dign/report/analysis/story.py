@@ -102,4 +102,5 @@ def _luck_line(ranked: list[Group], quantity: Quantity, study: Study) -> str:
     if difference.p is None:
         return f"{lead}; with fewer than {MIN_SEEDS} seeds in common, nobody can say whether that is luck."
     corrected = f", corrected for {pairs} pairs" if pairs > 1 else ""
-    return f"{lead}, {difference.verdict} over {difference.tested} ({difference.p_text}{corrected})."
+    test = f"{lead}, {difference.verdict} over {difference.tested} ({difference.p_text}{corrected})"
+    return f"{test}." if difference.p_seeds is not None else f"{test}; another training may turn it around."
