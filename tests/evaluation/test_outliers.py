@@ -12,6 +12,8 @@ from dign.data.dataset import Split
 from dign.data.framing import MIDDLE
 from dign.evaluation.outliers import detect_outliers, load_outliers, save_outliers
 from dign.methods import Standard
+from dign.metrics.histogram_binning import HistogramBinning
+from dign.runs.calibrator import Calibrator
 from dign.runs.classifier import Classifier
 
 
@@ -56,3 +58,34 @@ def test_a_folder_of_any_pictures_and_another_data_set(tmp_path):
     assert saved.name == "ood-digits.json" and json.loads(saved.read_text())["scores"]["softmax"]["auroc"] >= 0
     with pytest.raises(UserError):
         detect_outliers(CLASSIFIER, FLAT, "nothing-like-it", device="cpu")
+
+
+BINS = HistogramBinning(((0.9,), (0.1,)), ((0.2, 0.8), (0.2, 0.8)))
+
+
+def test_the_energy_is_that_of_the_network_whatever_calibrates_it():
+    """Histogram binning gives log-probabilities, whose energy is 0 for every image."""
+    binned = Calibrator("histogram", BINS, "flat", 10, "clean", 1.0, 1.0)
+    model = Classifier(Contrast(), Standard(), ["a", "b"], (8, 8), calibrator=binned)
+    found = detect_outliers(model, FLAT, "noise", device="cpu")
+    assert found.scores["energy"] == detect_outliers(CLASSIFIER, FLAT, "noise", device="cpu").scores["energy"]
+    assert found.scores["energy"].auroc == 100
+
+
+def test_a_model_of_probabilities_has_no_energy():
+    found = detect_outliers(nn.Sequential(Contrast(), nn.LogSoftmax(1)), FLAT, "noise", device="cpu")
+    assert set(found.scores) == {"softmax", "entropy"}
+
+
+def test_fewer_images_are_spread_over_all():
+    """The first half is flat, as a folder's first class may be, and the rest is like the outliers."""
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randint(256, (40, 3, 8, 8), generator=generator, dtype=torch.uint8)
+    half = Split(torch.cat([FLAT.images, noise]), torch.zeros(80, dtype=torch.long))
+    found = detect_outliers(CLASSIFIER, half, "noise", images=40, device="cpu")
+    assert found.images == 40 and found.scores["softmax"].auroc == pytest.approx(75, abs=1)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"There is no folder .*nowhere"):
+        detect_outliers(CLASSIFIER, FLAT, f"folder:{tmp_path}/nowhere", device="cpu")

@@ -29,6 +29,19 @@ def test_removes_a_distortion_that_no_temperature_can():
     assert after < 0.6 * before
 
 
+def test_exports_for_batches_of_any_size():
+    class Binned(torch.nn.Module):
+        def forward(self, scores):
+            return fit(scores)
+
+    fit = fit_histogram_binning(torch.eye(3).repeat(4, 1), torch.arange(12) % 3, bins=4)
+    batch = ({0: torch.export.Dim("batch", min=1)},)
+    program = torch.export.export(Binned(), (torch.rand(2, 3),), dynamic_shapes=batch).module()
+    for size in (1, 5):
+        scores = torch.randn(size, 3, generator=torch.Generator().manual_seed(size))
+        torch.testing.assert_close(program(scores), fit(scores))
+
+
 def test_more_bins_than_images_and_the_same_probability_everywhere():
     fit = fit_histogram_binning(torch.zeros(3, 2), torch.tensor([0, 0, 1]), bins=16)
     assert fit(torch.zeros(1, 2)).exp().sum().item() == pytest.approx(1)

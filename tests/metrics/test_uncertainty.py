@@ -47,3 +47,8 @@ def test_a_mean_leaves_out_what_is_not_known():
     assert isinstance(mean, UncertaintyScores)
     assert mean.auroc == other.compute().auroc
     assert mean.nll == pytest.approx((perfect.compute().nll + other.compute().nll) / 2)
+
+
+def test_moves_with_all_its_parts():
+    metric = Uncertainty().to("meta")
+    assert {part.device.type for part in (metric._loss, metric._classes, metric._confidences)} == {"meta"}

@@ -50,7 +50,8 @@ def test_the_method_s_noise_is_that_of_its_training(split):
     noisy = make_noisy(DiGN(sigma_max=0.3), x, torch.Generator().manual_seed(0))
     assert float((noisy - x).var()) == pytest.approx(0.03, rel=0.1)
     assert make_noisy(Standard(), x, torch.Generator()) is None
-    assert fit_calibrator(Overconfident(), Standard(), split, on="noise").on == "clean", "it has none"
+    with pytest.raises(UserError, match="Standard trains without Gaussian noise"):
+        fit_calibrator(Overconfident(), Standard(), split, on="noise")
     fits = {on: fit_calibrator(Overconfident(), DiGN(sigma_max=0.3), split, on=on) for on in ("clean", "noise", "both")}
     values = {on: fit.temperature for on, fit in fits.items()}
     assert values["clean"] < values["both"] < values["noise"], "noise makes it wrong more often"
@@ -85,6 +86,7 @@ def test_training_without_validation_images_fits_nothing_and_says_what_to_do(tmp
     settings = {"data": "digits", "size": 8, "epochs": 1, "batch_size": 256, "method": "standard", "validation": 0.0}
     run = train(settings, tmp_path / "run", quiet=True)
     assert load_model(run.path).calibrator is None
+    assert any("not calibrated: set `validation`" in note for note in run.info["notes"])
     with pytest.raises(UserError, match=r"trained on all 1438 training images of digits.*folder:PATH"):
         calibrate_model(run.path)
     with pytest.raises(UserError, match="trained on all"):

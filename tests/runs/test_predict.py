@@ -14,6 +14,7 @@ from dign.core.errors import UserError
 from dign.methods import Standard
 from dign.runs.calibrator import Calibrator, HeldOut
 from dign.runs.classifier import Classifier
+from dign.runs.ensemble import Ensemble
 from dign.runs.predict import Promise, find_images, measure_stability, predict, predict_files, read_images
 
 
@@ -189,6 +190,13 @@ def test_prediction_sets_hold_more_classes_where_the_model_is_less_sure():
 def test_without_held_out_images_nothing_is_promised():
     with pytest.raises(UserError, match="calibrate it first"):
         predict(classifier(size=(2, 2)), torch.zeros(1, 3, 2, 2), promise=Promise(error=0.05))
+    with pytest.raises(UserError, match="An ensemble has no record"):
+        members = [classifier(size=(2, 2)), classifier(size=(2, 2))]
+        predict(Ensemble(members), torch.zeros(1, 3, 2, 2), promise=Promise(error=0.05))
+    for wrong in (Promise(sets=1.5), Promise(error=5), Promise(coverage=2)):
+        name = next(name for name in ("error", "coverage", "sets") if getattr(wrong, name) is not None)
+        with pytest.raises(UserError, match=f"`{name}` must be"):
+            predict(calibrated(record(torch.ones(10), torch.ones(10) > 0)), torch.zeros(1, 3, 2, 2), promise=wrong)
     with pytest.raises(UserError, match="either"):
         predict(
             calibrated(record(torch.ones(10), torch.ones(10) > 0)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,19 +15,24 @@ from dign.core.files import write_json
 from dign.core.freezing import freeze_temporarily
 from dign.core.outputs import logits_of
 from dign.core.pixels import to_float
+from dign.core.sampling import spread_indices
 from dign.core.seeds import make_generator
+from dign.core.text import clean_text
 from dign.data import load
 from dign.data.dataset import DataSet, Split
 from dign.data.framing import MIDDLE, Framing
 from dign.data.names import FOLDER_PREFIX, hide_folder_path
-from dign.evaluation.subjects import Subject
+from dign.evaluation.subjects import CalibratedModel, Subject
 from dign.metrics.detection import OUTLIER_SCORES, DetectionScores, detect, outlier_score
 from dign.parallel.devices import pick_device
+from dign.runs.calibrator import Calibrator
 from dign.runs.classifier import Classifier
 from dign.runs.predict import find_images, read_images
 
 NOISE = {"noise": "uniform", "gaussian": "Gaussian"}
 """Made-up images: every pixel uniform in [0,1], or Gaussian about gray with standard deviation 1/4."""
+NO_ENERGY = 1e-4
+"""Largest energy of log-probabilities, by rounding."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class OutlierResult:
         images: Number of images that it knows.
         others: Number of the others.
         scores: For each score ("softmax", "entropy", "energy"), AUROC, AUPR and FPR95 in percent; known images are the
-            positives.
+            positives. Models that give probabilities alone, as ensembles do, have no energy.
 
     >>> scores = {"energy": DetectionScores(auroc=90.0, aupr=95.0, fpr95=40.0)}
     >>> OutlierResult("mine", "photos", "noise", 100, 100, scores).describe()
@@ -84,15 +88,15 @@ def detect_outliers(
     """Measure how well a model's scores tell the images that it knows from others.
 
     Args:
-        model: The classifier of `dign.load_model`, whose logits are calibrated where it has a calibrator; or any module
-            from images in [0,1] to logits.
+        model: The classifier of `dign.load_model`, or any module from images in [0,1] to logits. Where it has a
+            calibrator, softmax and entropy are calibrated; the energy is that of the network's own logits.
         known: Images like those that it was trained on, as of its test split.
         outliers: Others, resized to the size of the known ones: a data set's name (its test images), "folder:PATH" (any
             pictures in it, no classes needed), "noise" (uniform) or "gaussian".
         name: What tables call the model; by default the classifier's own name.
         data: The name of the known images.
         framing: How pictures of a folder are brought to that size; by default as for the classifier.
-        images: How many of each, at most.
+        images: How many of each, at most, spread evenly over them.
         device: "auto", "cpu", "cuda", ...
         batch_size: Images predicted at once.
         seed: Seed of made-up images.
@@ -110,25 +114,49 @@ def detect_outliers(
     (4, ['energy', 'entropy', 'softmax'])
     """
     target = pick_device(device)
-    count = len(known) if images is None else min(images, len(known))
-    if not count:
+    known = _spread(known, images)
+    if not len(known):
         raise UserError("There are no images to tell the outliers from.")
     framing = framing or (model.framing if isinstance(model, Classifier) else MIDDLE)
     height, width = known.take(slice(0, 1)).shape[-2:]
-    others = load_outliers(outliers, (height, width), framing, count, seed)[:images]
+    pixels = load_outliers(outliers, (height, width), framing, len(known), seed)
+    others = _spread(Split(pixels, torch.zeros(len(pixels), dtype=torch.long)), images)
     if not len(others):
         raise UserError(f"{outliers} has no images to tell from the known ones.")
     model.to(target)
+    network, calibrator = _take_apart(model)
     with freeze_temporarily(model), torch.no_grad():
-        inside = _logits(model, known.take, count, batch_size, target)
-        outside = _logits(model, lambda part: others[part], len(others), batch_size, target)
+        inside, outside = (_logits(network, split, batch_size, target) for split in (known, others))
+    called = name or str(getattr(model, "name", type(model).__name__))
+    scores = _compare(inside, outside, calibrator)
+    return OutlierResult(called, data, hide_folder_path(outliers), len(known), len(others), scores)
+
+
+def _spread(split: Split, images: int | None) -> Split:
+    """At most so many images of a split, at equal distances: in a folder those of one class stand together."""
+    if images is None or images >= len(split):
+        return split
+    return split.select(torch.tensor(spread_indices(len(split), images)))
+
+
+def _take_apart(model: nn.Module) -> tuple[nn.Module, Calibrator | None]:
+    """A model without its calibrator, and the calibrator."""
+    return (model.model, model.calibrator) if isinstance(model, Classifier | CalibratedModel) else (model, None)
+
+
+def _compare(inside: Tensor, outside: Tensor, calibrator: Calibrator | None) -> dict[str, DetectionScores]:
+    """Every score of known images (N,C) against that of others, from logits before they are calibrated."""
+    calibrated = [logits if calibrator is None else calibrator(logits) for logits in (inside, outside)]
     scores = {}
     for kind in OUTLIER_SCORES:
-        found = detect(outlier_score(inside, kind), outlier_score(outside, kind))  # type: ignore[arg-type]
+        plain = kind == "energy"  # calibrated ones may be log-probabilities, whose energy is 0
+        if plain and float(torch.cat([inside, outside]).double().logsumexp(1).abs().max()) < NO_ENERGY:
+            continue
+        pair = (outlier_score(logits, kind) for logits in ((inside, outside) if plain else calibrated))  # type: ignore[arg-type]
+        found = detect(*pair)
         assert found is not None  # there are images of both kinds
         scores[kind] = found
-    called = name or str(getattr(model, "name", type(model).__name__))
-    return OutlierResult(called, data, hide_folder_path(outliers), count, len(others), scores)
+    return scores
 
 
 def outliers_subject(
@@ -161,7 +189,10 @@ def load_outliers(name: str, size: tuple[int, int], framing: Framing, count: int
         gray = 0.5 + torch.randn(count, 3, *size, generator=generator) / 4
         return (gray.clamp(0, 1) * 255).round().to(torch.uint8)
     if name.startswith(FOLDER_PREFIX):
-        files = find_images([Path(name.removeprefix(FOLDER_PREFIX)).expanduser()])
+        folder = Path(name.removeprefix(FOLDER_PREFIX)).expanduser()
+        if not folder.is_dir():
+            raise UserError(f"There is no folder {clean_text(folder)}: name one with pictures in it.")
+        files = find_images([folder])
         return read_images(files, size, framing)
     found = load(name, validation=0.0).test.images
     if found.shape[-2:] == size:
@@ -178,9 +209,6 @@ def save_outliers(folder: Path, result: OutlierResult) -> Path:
     return file
 
 
-def _logits(
-    model: nn.Module, take: Callable[[slice], Tensor], count: int, batch_size: int, device: torch.device
-) -> Tensor:
-    starts = range(0, count, batch_size)
-    parts = (take(slice(first, min(first + batch_size, count))) for first in starts)
+def _logits(model: nn.Module, split: Split, batch_size: int, device: torch.device) -> Tensor:
+    parts = (split.take(slice(first, first + batch_size)) for first in range(0, len(split), batch_size))
     return torch.cat([logits_of(model(to_float(part.to(device)))).cpu() for part in parts])

@@ -58,10 +58,12 @@ class Subject:
 
     def as_module(self) -> nn.Module:
         """The model with its calibrator: a module from images to logits."""
-        return self.model if self.calibrator is None else _Calibrated(self.model, self.calibrator)
+        return self.model if self.calibrator is None else CalibratedModel(self.model, self.calibrator)
 
 
-class _Calibrated(nn.Module):
+class CalibratedModel(nn.Module):
+    """A model with its calibrator: logits whose softmax is calibrated."""
+
     def __init__(self, model: nn.Module, calibrator: Calibrator) -> None:
         super().__init__()
         self.model, self.calibrator = model, calibrator

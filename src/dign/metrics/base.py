@@ -103,10 +103,18 @@ class Metric(ABC, Generic[Value]):
             self._state[name] = self._state[name] + value.to(self.device)
 
     def _check_shapes(self, scores: Tensor, labels: Tensor) -> None:
-        if scores.dim() != 2 or labels.shape != scores.shape[:1]:
+        name = type(self).__name__
+        if not isinstance(scores, Tensor) or not isinstance(labels, Tensor):
             raise UserError(
-                f"{type(self).__name__} takes scores (N,C) and labels (N,), "
-                f"not {tuple(scores.shape)} and {tuple(labels.shape)}."
+                f"{name} takes tensors, not {type(scores).__name__} and {type(labels).__name__}: see torch.as_tensor."
+            )
+        if scores.dim() != 2 or not scores.shape[1] or labels.shape != scores.shape[:1]:
+            raise UserError(
+                f"{name} takes scores (N,C) and labels (N,), not {tuple(scores.shape)} and {tuple(labels.shape)}."
+            )
+        if not scores.is_floating_point() or labels.is_floating_point():
+            raise UserError(
+                f"{name} takes floating-point scores and whole-numbered labels, not {scores.dtype} and {labels.dtype}."
             )
 
     def _check_values(self, *wrong: Tensor) -> None:
@@ -139,6 +147,6 @@ def outside_classes(labels: Tensor, scores: Tensor) -> Tensor:
 
 
 def measure(metric: Metric[Value], scores: Tensor, labels: Tensor) -> Value:
-    """A metric of one batch."""
-    metric.update(scores, labels)
+    """A metric of one batch, of tensors or of what makes one, such as NumPy arrays."""
+    metric.update(torch.as_tensor(scores), torch.as_tensor(labels))
     return metric.compute()

@@ -95,7 +95,7 @@ class Calibration(Metric[CalibrationScores]):
         labels = labels.to(probabilities.device)
         confidence, predicted = probabilities.detach().max(dim=1)
         confidence = confidence.double()
-        self._check_values(outside_classes(labels, probabilities), is_improper(confidence))
+        self._check_values(outside_classes(labels, probabilities), is_improper(probabilities))
         confidence = confidence.clamp(max=1.0)
         index = (confidence * self.bins).ceil().long().sub(1).clamp(0, self.bins - 1)
         deviation = confidence - (index.double() + 0.5) / self.bins

@@ -38,7 +38,7 @@ class Confidences(Metric[Value]):
         self._check_shapes(probabilities, labels)
         labels = labels.to(probabilities.device)
         confidence, predicted = probabilities.detach().max(dim=1)
-        self._check_values(outside_classes(labels, probabilities), is_improper(confidence))
+        self._check_values(outside_classes(labels, probabilities), is_improper(probabilities))
         self._append(confidence.double().clamp(max=1.0), predicted == labels)
 
     def merge(self, other: Self) -> Self:
@@ -63,9 +63,10 @@ class Confidences(Metric[Value]):
         return state["confidence"], state["correct"]
 
 
-def is_improper(confidence: Tensor) -> Tensor:
-    """Which confidences (N,) are not probabilities."""
-    return ~((confidence >= 0) & (confidence <= 1 + 1e-5))
+def is_improper(probabilities: Tensor) -> Tensor:
+    """Which rows of (N,C) have a value that is not a probability."""
+    low, high = probabilities.detach().aminmax(dim=1)
+    return ~((low >= 0) & (high <= 1 + 1e-5))
 
 
 def rank_by_confidence(confidence: Tensor, correct: Tensor) -> tuple[Tensor, Tensor]:

@@ -44,7 +44,7 @@ class NLL(Metric[float]):
         self._check_shapes(probabilities, labels)
         labels = labels.to(probabilities.device)
         outside = outside_classes(labels, probabilities)
-        self._check_values(outside, is_improper(probabilities.detach().amax(1)))
+        self._check_values(outside, is_improper(probabilities))
         rows = labels.long().clamp(0, probabilities.shape[1] - 1)  # on a GPU, compute() refuses those outside
         picked = probabilities.detach().gather(1, rows[:, None])
         loss = -log_probabilities(picked).double().sum()
@@ -111,7 +111,7 @@ class ByClass(Metric[Value]):
         """Add a batch: probabilities (N,C) and class indices (N,)."""
         self._check_shapes(probabilities, labels)
         labels = labels.to(probabilities.device)
-        self._check_values(outside_classes(labels, probabilities), is_improper(probabilities.detach().amax(1)))
+        self._check_values(outside_classes(labels, probabilities), is_improper(probabilities))
         classes = probabilities.shape[1]
         p = probabilities.detach().double().clamp(0, 1)
         hit = (labels[:, None] == torch.arange(classes, device=p.device)).long()

@@ -39,7 +39,7 @@ def threshold_for_error(confidence: Tensor, correct: Tensor, error: float, certa
     0.6
     """
     if not 0 < error < 1:
-        raise UserError(f"error must be between 0 and 1, as in 0.05, not {error}.")
+        raise UserError(f"`error` must be between 0 and 1, as in 0.05, not {error:g}.")
     if not len(confidence):
         raise UserError("A promise needs held-out images with labels, and there are none.")
     ordered, order = confidence.double().sort(descending=True)
@@ -80,7 +80,7 @@ def threshold_for_coverage(confidence: Tensor, coverage: float) -> float:
     0.7
     """
     if not 0 < coverage <= 1:
-        raise UserError(f"coverage must be above 0 and at most 1, as in 0.8, not {coverage}.")
+        raise UserError(f"`coverage` must be above 0 and at most 1, as in 0.8, not {coverage}.")
     if not len(confidence):
         raise UserError("A promise needs held-out images with labels, and there are none.")
     ordered = confidence.double().sort(descending=True).values

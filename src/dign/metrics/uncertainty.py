@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Self
 
+import torch
 from torch import Tensor
 
 from dign.metrics.calibration_errors import AdaptiveECE, DebiasedRMSE, SmoothECE
@@ -66,7 +67,6 @@ class Uncertainty:
     Args:
         bins: Number of bins of those that have some.
 
-    >>> import torch
     >>> metric = Uncertainty()
     >>> metric.update(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([0, 1]))
     >>> scores = metric.compute()
@@ -87,6 +87,12 @@ class Uncertainty:
         """Add a batch: probabilities (N,C) and class indices (N,)."""
         for part in (self._loss, self._classes, self._confidences):
             part.update(probabilities, labels)
+
+    def to(self, device: torch.device | str) -> Self:
+        """Move the state to a device; returns self."""
+        for part in (self._loss, self._classes, self._confidences):
+            part.to(device)
+        return self
 
     def merge(self, other: Self) -> Self:
         """Add another one's images, as if its batches had been added here; returns self."""

@@ -20,6 +20,7 @@ from dign.report.analysis.tables import (
     corruption_table,
     corruption_uncertainty_table,
     paper_tables,
+    promise_table,
     severity_table,
     summary_table,
     temperature_table,
@@ -139,6 +140,7 @@ def all_tables(study: Study) -> list[Table]:
     tables += [temperature_table(study), uncertainty_table(study)]
     if study.corruptions:
         tables += [corruption_table(study), severity_table(study), corruption_uncertainty_table(study)]
+    tables += [promise_table(study)]
     tables += [*paper_tables(study), paper_comparison(study), claims_table(study)]
     return [table for table in tables if table is not None]
 

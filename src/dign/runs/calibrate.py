@@ -38,8 +38,18 @@ FOLDS = 5
 
 def make_noisy(method: Method, images: Tensor, generator: torch.Generator) -> Tensor | None:
     """Images (N,3,H,W) under the Gaussian noise that a method trains with; None for a method without such noise."""
-    levels = [part.sigma_max for part in method.parts if hasattr(part, "sigma_max")]
+    levels = _noise_levels(method)
     return add_diverse_gaussian_noise(images, max(levels), generator) if levels else None
+
+
+def check_noise(method: Method, on: str | None) -> None:
+    """Refuse to calibrate on noise a method that trains without."""
+    if on in ("noise", "both") and not _noise_levels(method):
+        raise UserError(f"{method.title} trains without Gaussian noise that it could be calibrated on: choose clean.")
+
+
+def _noise_levels(method: Method) -> list[float]:
+    return [part.sigma_max for part in method.parts if hasattr(part, "sigma_max")]
 
 
 @torch.no_grad()
@@ -63,8 +73,7 @@ def fit_calibrator(
         data: The name of these images.
         kind: "temperature", one number; "vector", two for each class; "histogram", 16 for each class.
         on: "clean", "noise", the Gaussian noise that the method trains with, or "both". By default "clean", which was
-            measured to hold better under corruptions (docs/calibrate.md). A method without such noise has "clean"
-            alone.
+            measured to hold better under corruptions (docs/calibrate.md).
         device: Where to predict.
         batch_size: Images predicted at once.
 
@@ -72,21 +81,20 @@ def fit_calibrator(
         The calibrator, with the record that promises are made from.
 
     Raises:
-        UserError: There are no images, or `kind` or `on` is unknown.
+        UserError: There are no images, or `kind` or `on` is unknown, or the method has no noise to calibrate on.
     """
     on = DEFAULT_ON if on is None else on
     if kind not in KINDS:
         raise unknown_name("kind of calibration", kind, KINDS)
     if on not in ON:
         raise unknown_name("`on`", on, ON)
+    check_noise(method, on)
     if not len(split):
         raise UserError("A model is calibrated on held-out images with labels, and there are none.")
     with freeze_temporarily(model):
         clean, noisy = _predict(model, method, split, on, torch.device(device), batch_size)
     labels = split.labels.cpu()
     views = [view for view, wanted in ((clean, on != "noise"), (noisy, on != "clean")) if wanted and view is not None]
-    if noisy is None:
-        views, on = [clean], "clean"
 
     def fit(chosen: Tensor) -> Transform:
         scores, truth = torch.cat([view[chosen] for view in views]), labels[chosen].repeat(len(views))

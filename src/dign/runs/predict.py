@@ -23,7 +23,7 @@ from dign.data.sources.folder import find_pictures
 from dign.metrics.conformal import SETS, prediction_sets
 from dign.parallel.devices import pick_device
 from dign.runs.classifier import Classifier
-from dign.runs.ensemble import open_classifier
+from dign.runs.ensemble import Ensemble, open_classifier
 
 SIGMAS = (0.05, 0.1, 0.2, 0.3)
 """Default noise levels for the stability, in [0,1] pixel units."""
@@ -86,6 +86,8 @@ class Promise:
         if self.is_empty:
             return None, None
         held = classifier.calibrator.held_out if classifier.calibrator else None
+        if isinstance(classifier, Ensemble):
+            raise UserError("An ensemble has no record of held-out images, which promises are made from: ask a member.")
         if held is None:
             raise UserError(
                 f"{classifier.name} keeps no record of held-out images, from which promises are made: calibrate it "
@@ -93,6 +95,8 @@ class Promise:
             )
         answers = self.error is not None or self.coverage is not None
         threshold = held.threshold(self.error, self.coverage) if answers else None
+        if self.sets is not None and not 0 < self.sets < 1:
+            raise UserError(f"`sets` must be between 0 and 1, as in 0.9, not {self.sets:g}.")
         if self.kind not in SETS:
             raise unknown_name("kind of prediction sets", self.kind, SETS)
         return threshold, None if self.sets is None else held.quantile(self.sets, self.kind)

@@ -16,6 +16,7 @@ from dign.parallel.batch_norm import synchronize_batch_norm
 from dign.parallel.devices import describe_device
 from dign.parallel.launching import torchrun_job_id
 from dign.parallel.team import Team
+from dign.runs.calibrate import check_noise
 from dign.runs.config import RunConfig, split_methods
 from dign.runs.folder import create_run, load_run_data, make_run_method
 from dign.training.cost import estimate_cpu_seconds
@@ -26,7 +27,9 @@ from dign.training.trackers import check_tracker
 
 def prepare(config: RunConfig, team: Team) -> tuple[DataSet, StartingWeights | None]:
     """Load the data, and the weights to start from if `init` is set; raises for a configuration that cannot work."""
-    first = make_run_method(config).at(0.0)
+    method = make_run_method(config)
+    check_noise(method, config.calibrate)
+    first = method.at(0.0)
     check_tracker(config.track)
     data = load_run_data(config)
     if config.keep == "best" and not len(data.validation):
@@ -118,6 +121,11 @@ def _make_notes(config: RunConfig, data: DataSet, start: StartingWeights | None,
         for name, table in config.settings.items()
         if table and name not in used
     ]
+    if not len(data.validation) and config.calibrate != "none":
+        notes.append(
+            "Without validation images the model is not calibrated: set `validation` to 0.1, or calibrate it on other "
+            "labeled images afterwards (`dign calibrate`)."
+        )
     if start is not None and start.fresh:
         notes.append(
             f"The head starts from random weights, since `init` has none of its shape: {', '.join(start.fresh)}."

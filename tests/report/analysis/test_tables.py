@@ -9,6 +9,7 @@ from dign.report.analysis.tables import (
     corruption_table,
     number,
     paper_tables,
+    promise_table,
     severity_table,
     signed,
     summary_table,
@@ -80,6 +81,24 @@ def test_the_paper_s_tables_have_the_paper_s_rows(grid_runs):
     assert [row.label for row in third.rows] == [
         "Clean acc.", "mCA-N", "mCA", "Clean RMSE", "Corrupt RMSE-N", "Corrupt RMSE",
     ]  # fmt: skip
+
+
+def test_promises_are_shown_for_every_corruption(fake_run, tmp_path):
+    """Two of three images answered, one of ten answers wrong; the mean over severities, where one answers nothing."""
+    fake_run(tmp_path / "a", "DiGN")
+    file = tmp_path / "a" / "results.json"
+    results = json.loads(file.read_text())
+    kept = {"coverage": {"threshold": 85.0, "adaptive": 88.0}, "size": {"threshold": 1.0, "adaptive": 1.5}}
+    results["clean"]["promises"] = {"answered": 66.0, "error": 10.0, **kept}
+    for severity, entry in results["corruptions"]["shot_noise"]["severities"].items():
+        error = None if severity == "5" else 20.0
+        entry["promises"] = {"answered": 0.0 if severity == "5" else 50.0, "error": error, **kept}
+    file.write_text(json.dumps(results))
+    table = promise_table(make_study(*load_runs([tmp_path])))
+    shown = {row.label.split(" ↑")[0].split(" ↓")[0]: row.cells[0].value for row in table.rows}
+    assert shown["Clean: wrong among the answers"] == 10 and shown["Clean: true class in its set"] == 88
+    assert shown["Shot Noise: wrong among the answers"] == 20 and shown["Shot Noise: answered"] == 40
+    assert shown["Shot Noise: size of sets"] == 1.5
 
 
 def test_models_become_sections_and_a_method_missing_on_one_is_a_dash(fake_run, tmp_path):

@@ -201,6 +201,7 @@ _UNCERTAINTY = {
     "augrc": ("AUGRC", "Mean risk of an undetected error over all coverages, in percent", False),
     "accuracy_at_80": ("Acc. at 80 %", "Accuracy on the 80 % with the highest confidence, in percent", True),
     "auroc": ("AUROC", "How well confidence tells right from wrong, in percent; 50 is chance", True),
+    "aupr": ("AUPR", "Average precision of the right answers in the order of confidence, in percent", True),
     "fpr95": ("FPR95", "Wrong answers accepted with 95 % of the right ones, in percent", False),
 }
 UNCERTAINTY_PLACES = {
@@ -249,6 +250,39 @@ def corruption_uncertainty(name: str, score: str) -> Quantity:
     help = f"{text}; under {corruption_title(name).lower()}, mean over severities."
     decimals = UNCERTAINTY["clean", score].decimals
     return Quantity(f"{name}_{score}", title, help, higher, read, decimals)
+
+
+UNCERTAINTY_SCORES = tuple(_UNCERTAINTY)
+_PROMISES = {
+    "error": (
+        "wrong among the answers",
+        "Wrong answers, of those that promise an error of 5 %, in percent",
+        False,
+    ),
+    "answered": ("answered", "Images that are answered under that promise, in percent", True),
+    "coverage": (
+        "true class in its set",
+        "Adaptive sets that promise 90 % and hold the true class, in percent",
+        True,
+    ),
+    "size": ("size of sets", "Classes in such a set", False),
+}
+PROMISES = tuple(_PROMISES)
+
+
+def promise_kept(name: str, key: str) -> Quantity:
+    """How a promise is kept under one corruption, the mean over its severities; "clean" are the clean images."""
+
+    def read(run: Run) -> float | None:
+        corruption = run.results.corruptions.get(name)
+        found = [run.results.clean] if name == "clean" else list(corruption.severities.values()) if corruption else []
+        scores = [getattr(each.promises, key) for each in found if each.promises]
+        values = [score["adaptive"] if isinstance(score, dict) else score for score in scores]
+        present = [value for value in values if value is not None]
+        return sum(present) / len(present) if present else None
+
+    label, text, higher = _PROMISES[key]
+    return Quantity(f"{name}_promise_{key}", f"{corruption_title(name)}: {label}", f"{text}.", higher, read)
 
 
 def _raw(where: str, score: str) -> Callable[[Run], float | None]:

@@ -13,15 +13,18 @@ from dign.report.analysis.quantities import (
     MCA,
     MEANS,
     NOISE_MEANS,
+    PROMISES,
     RAW,
     SCALED,
     SET_MEANS,
     TEMPERATURE,
     UNCERTAINTY,
+    UNCERTAINTY_SCORES,
     Quantity,
     corruption_accuracy,
     corruption_uncertainty,
     noise_text,
+    promise_kept,
     severity_accuracy,
 )
 from dign.report.analysis.study import Group, Statistic, Study
@@ -213,14 +216,27 @@ def uncertainty_table(study: Study) -> Table | None:
 
 
 def corruption_uncertainty_table(study: Study) -> Table | None:
-    """Log loss, smooth ECE and AUGRC under every corruption, where they were measured."""
+    """Every score of uncertainty under every corruption, where they were measured."""
     names = list(study.corruptions)
-    quantities = [corruption_uncertainty(name, score) for score in ("nll", "smooth_ece", "augrc") for name in names]
+    quantities = [corruption_uncertainty(name, score) for score in UNCERTAINTY_SCORES for name in names]
     if not measured(study, quantities):
         return None
-    caption = f"Log loss, smooth ECE and AUGRC under each corruption, mean over its severities. {SPREAD}"
+    caption = f"Under each corruption, mean over its severities. {SPREAD}"
     title = "Uncertainty per corruption"
     return by_quantity(study, quantities, study.models, "uncertainty-corruptions", title, caption)
+
+
+def promise_table(study: Study) -> Table | None:
+    """How promises made on held-out clean images are kept under every corruption, where that was measured."""
+    quantities = [promise_kept(name, key) for key in PROMISES for name in ("clean", *study.corruptions)]
+    if not measured(study, quantities):
+        return None
+    caption = (
+        "Thresholds were chosen on held-out clean images: answers of which at most 5 % are wrong, other images are "
+        "refused, and prediction sets that hold the true class nine times out of ten. How that is kept under each "
+        f"corruption, mean over its severities. {SPREAD}"
+    )
+    return by_quantity(study, quantities, study.models, "promises", "Promises under corruptions", caption)
 
 
 def corruption_table(study: Study) -> Table:

@@ -19,6 +19,7 @@ from dign.report.analysis.tables import (
     corruption_table,
     corruption_uncertainty_table,
     paper_tables,
+    promise_table,
     severity_table,
     summary_table,
     temperature_table,
@@ -139,7 +140,7 @@ def _calibration(study: Study) -> Markup:
 def _unsure(study: Study) -> Markup | None:
     parts = unsure_parts(study)
     corrupted = corruption_uncertainty_table(study) if study.corruptions else None
-    tables = [uncertainty_table(study), corrupted, outlier_table(study)]
+    tables = [uncertainty_table(study), corrupted, promise_table(study), outlier_table(study)]
     present = [table for table in tables if table is not None]
     return render("unsure.html", parts=parts, tables=present) if parts or present else None
 
