@@ -6,10 +6,11 @@ import shutil
 import subprocess
 import sys
 
+import click
 import pytest
 
 from dign.cli import main
-from dign.cli.commands import VERBS
+from dign.cli.commands import VERBS, cli
 from dign.core.errors import UserError
 from dign.evaluation.conditions import parse_severities
 from dign.runs import checkpoints
@@ -173,3 +174,22 @@ def test_commands_to_type_have_their_paths_in_quotes(dign_command, tmp_path, mon
     (tmp_path / "my run" / "config.toml").touch()
     code, _, err = dign_command("train", "digits", "--out", "my run")
     assert code == 2 and "`dign train --resume 'my run'`" in err
+
+
+def _leaves(command, name="dign"):
+    if not isinstance(command, click.Group):
+        return {name: command}
+    context = click.Context(command)
+    inner = {each: command.get_command(context, each) for each in command.list_commands(context)}
+    return {path: leaf for each, one in inner.items() for path, leaf in _leaves(one, f"{name} {each}").items()}
+
+
+def test_every_command_has_quiet_and_json_where_they_mean_something():
+    only_print = {
+        "dign completion",
+        "dign data cache",
+        *(f"dign list {what}" for what in ("methods", "models", "data", "corruptions")),
+    }
+    options = {name: {flag for param in leaf.params for flag in param.opts} for name, leaf in _leaves(cli).items()}
+    assert {name for name, flags in options.items() if "--quiet" not in flags} == only_print
+    assert {name for name, flags in options.items() if "--json" not in flags} == {"dign completion", "dign play"}

@@ -85,7 +85,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(run, args, sentence):
 def test_mixed_sizes_ask_for_a_size(run, photographs):
     code, _, err = run("data", "show", f"folder:{photographs}")
     assert code == 2
-    assert "choose a size, for example 64" in err
+    assert "choose a --size in pixels" in err
 
 
 def test_help_and_names_do_not_wait_for_torch():

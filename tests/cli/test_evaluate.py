@@ -3,7 +3,7 @@
 import pytest
 
 from dign.cli import main
-from dign.cli.evaluate import summary_line
+from dign.cli.evaluate import _outcome, summary_line
 from dign.corruptions import SETS, SEVERITIES
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
 from dign.evaluation.result_pools import TemperatureResult
@@ -35,7 +35,7 @@ def test_the_command_says_what_goes_with_what(tmp_path, monkeypatch, capsys):
     for args, sentence in (
         ([], "Say what to evaluate"),
         (["model.onnx"], "model.onnx is a file, but `dign evaluate` takes run folders: give the run"),
-        (["model.onnx"], "or --model model.onnx --data NAME for a model"),
+        (["model.onnx"], "type `dign evaluate --model model.onnx --data NAME`."),
         (["runs/a", "--model", "a:b"], "Say what to evaluate"),
         (["--model", "a:b"], "name them with --data"),
         (["runs/a", "--size", "8"], "--size belongs to --model"),
@@ -80,3 +80,15 @@ def test_other_sets_have_means_of_their_own():
         "a: accuracy 90.0 % clean, 60.0 % mean over shot_noise (1 corruption) at severity 1, 40.0 % under C-bar, "
         "20.0 % under plasma_noise; calibration error 10.0 % under noise (ECE)"
     )
+
+
+def test_json_calls_a_mean_over_part_of_the_corruptions_by_another_name():
+    _, document = _outcome("a", results_of(("fog", 1, 7), ("shot_noise", 1, 5)))
+    assert document["mca"] is None and document["mca_n"] is None
+    assert document["means_over_part"] == {
+        "mean over shot_noise (1 corruption) at severity 1": 50.0,
+        "mean over fog, shot_noise (2 corruptions) at severity 1": 60.0,
+    }
+    everything = results_of(*((name, severity, 7) for name in MCA_CORRUPTIONS for severity in SEVERITIES))
+    _, document = _outcome("a", everything)
+    assert document["mca"] == pytest.approx(70) and "means_over_part" not in document

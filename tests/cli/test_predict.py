@@ -7,10 +7,12 @@ import os
 import numpy as np
 import pytest
 from PIL import Image
+from rich.console import Console
 
 import dign.data
 from dign.cli import main
-from dign.cli.predict import _read_lines
+from dign.cli.predict import _read_lines, make_table
+from dign.runs.predict import Prediction
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +38,7 @@ def pictures(tmp_path_factory):
 @pytest.mark.slow
 def test_a_folder_as_a_table_and_as_json_tell_the_same(dign_command, run_folder, pictures):
     code, out, _ = dign_command("predict", run_folder, pictures, "--draws", 10)
-    assert code == 0 and "confidence" in out and "noise 0.3" in out
+    assert code == 0 and "confidence" in out and " 0.3 " in out
     code, text, err = dign_command("predict", run_folder, pictures, "--draws", 10, "--json")
     document = json.loads(text)
     assert code == 0 and err == "" and document["draws"] == 10 and len(document["images"]) == 12
@@ -45,6 +47,35 @@ def test_a_folder_as_a_table_and_as_json_tell_the_same(dign_command, run_folder,
         assert f"{100 * image['confidence']:.1f} %" in row
     right = sum(image["image"].endswith(f"-{image['label']}.png") for image in document["images"])
     assert right >= 9, "a trained model knows most of the digits that it is handed as files"
+
+
+@pytest.mark.parametrize(("width", "levels"), [(120, 4), (80, 4), (60, 1), (50, 0)])
+def test_a_narrow_table_keeps_the_answer_and_names_what_it_leaves_out(width, levels):
+    stability = dict.fromkeys(("0.05", "0.1", "0.2", "0.3"), 1.0)
+    predictions = [Prediction(f"a/long/path/to/photos/{n}.jpg", "Granny-Smith", 0.5, {}, stability) for n in (1, 22)]
+    console = Console(width=width, file=io.StringIO())
+    console.print(make_table(predictions, 10, width))
+    lines = console.file.getvalue().splitlines()
+    rows = [line for line in lines if "Granny-Smith" in line and "50.0 %" in line]
+    assert max(map(len, lines)) <= width
+    assert len(rows) == 2 and "photos/1.jpg" in rows[0] and "photos/22.jpg" in rows[1]
+    assert [row.count("100 %") for row in rows] == [levels, levels]
+    assert ("too narrow for" in " ".join(" ".join(lines).split())) == (levels < 4)
+
+
+def test_files_that_cannot_be_read_are_all_named_and_can_be_left_out(dign_command, run_folder, pictures, tmp_path):
+    good, *bad = tmp_path / "good.png", tmp_path / "text.jpg", tmp_path / "empty.png"
+    good.write_bytes(next(pictures.iterdir()).read_bytes())
+    for path in bad:
+        path.write_text("")
+    code, out, err = dign_command("predict", run_folder, tmp_path, "--draws", 2)
+    assert code == 2 and out == "" and all(path.name in err for path in bad) and "--skip-bad" in err
+    code, out, _ = dign_command("predict", run_folder, tmp_path, "--draws", 2, "--skip-bad", "--json")
+    document = json.loads(out)
+    assert code == 0 and [image["image"] for image in document["images"]] == [str(good)]
+    assert document["skipped"] == sorted(map(str, bad))
+    code, out, err = dign_command("predict", run_folder, *bad, "--skip-bad")
+    assert code == 2 and "None of the 2 images can be read" in err
 
 
 def test_paths_from_standard_input(dign_command, run_folder, pictures, monkeypatch):

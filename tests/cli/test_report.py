@@ -1,5 +1,6 @@
 """`dign report` as a user types it."""
 
+import json
 import subprocess
 import sys
 
@@ -119,3 +120,13 @@ def test_a_file_that_is_something_else_is_not_written_over(demo_runs, tmp_path, 
     code, _, said = dign_command("report", demo_runs, *arguments)
     assert code == 2 and said.count("\n") == 1
     assert all((tmp_path / name).read_text() == "something else" for name in arguments)
+
+
+def test_json_has_the_summary_in_numbers_and_quiet_says_nothing(demo_runs, tmp_path):
+    out = tmp_path / "r.html"
+    result = report(demo_runs, "--out", out, "--json")
+    document = json.loads(result.stdout)
+    assert document["written"] == [str(out)] and out.exists()
+    rows = {row["Method"]: row for row in document["summary"]}
+    assert isinstance(next(value for key, value in rows["DiGN"].items() if "mCA-N" in key or "Noise" in key), float)
+    assert report(demo_runs, "--out", out, "--quiet").output == ""

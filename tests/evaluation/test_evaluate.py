@@ -246,7 +246,7 @@ def test_what_is_saved_is_what_was_measured(model, split, noise, tmp_path):
         (lambda x, y: {"data": (x, y[:-1])}, r"images \(N,C,H,W\) and labels"),
         (lambda x, y: {"data": (x.permute(0, 2, 3, 1), y)}, "move the channels to the front"),
         (lambda x, y: {"data": (x, y.float())}, "labels must be class indices"),
-        (lambda x, y: {"data": (x, y + 1)}, "class indices 0..C-1"),
+        (lambda x, y: {"data": (x, y + 1)}, "labels are from 1 to 4: expected 0 to 3, as the model has 4 classes"),
         (lambda x, y: {"data": (x[:0], y[:0])}, "no images"),
         (lambda x, y: {"data": []}, "no images"),
         (lambda x, y: {"data": [(x, y, y)]}, "pairs of images and labels, not 3 parts"),

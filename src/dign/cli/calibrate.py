@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from dign.cli.options import json_option, print_json, skip_bad_option
+from dign.cli.messages import say
+from dign.cli.options import json_option, print_json, quiet_option, skip_bad_option
 
 KINDS, ON = ("temperature", "vector", "histogram"), ("clean", "noise", "both")
 
@@ -16,9 +17,17 @@ KINDS, ON = ("temperature", "vector", "histogram"), ("clean", "noise", "both")
 @click.option("--on", type=click.Choice(ON), help="images as they are, under the method's noise, or both")
 @skip_bad_option
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, ...")
+@quiet_option
 @json_option
 def command(
-    model: str, data: str | None, kind: str, on: str | None, skip_unreadable: bool, device: str, as_json: bool
+    model: str,
+    data: str | None,
+    kind: str,
+    on: str | None,
+    skip_unreadable: bool,
+    device: str,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Calibrate MODEL, a finished run or a hub folder, on labeled images that it was not trained on.
 
@@ -37,5 +46,5 @@ def command(
     outcome = calibrate_model(model, data, kind=kind, on=on, skip_unreadable=skip_unreadable, device=device)
     if as_json:
         print_json(outcome.to_json())
-        return
-    click.echo(outcome.describe(), err=True)
+    elif not quiet:
+        say(outcome.describe())

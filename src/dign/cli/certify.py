@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dign.cli.messages import say_on
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
     from rich.table import Table
@@ -84,14 +86,14 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
         return
     console.print(make_table(results))
     for result in results:
-        console.print(summary_line(result), highlight=False, markup=False)
+        say_on(console, summary_line(result))
     if options["figure"]:
         from dign.certification.figure import draw_certificates
 
         place = Path(options["figure"])
         with replace_file(place) as unfinished:
             draw_certificates(results).savefig(unfinished, format=place.suffix[1:], dpi=150)
-        console.print(f"Wrote {place}.", highlight=False, markup=False)
+        say_on(console, f"Wrote {place}.")
     if options["as_json"]:
         summaries = [{key: value for key, value in result.items() if key != "rows"} for result in results]
         click.echo(json.dumps(summaries, indent=1))

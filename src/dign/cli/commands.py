@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from dign.cli.messages import say
 from dign.cli.usage_errors import describe_usage_error, explain
 from dign.core.errors import ReportedByRankZero, UserError, is_out_of_memory
 from dign.core.version import __version__
@@ -108,7 +109,7 @@ def _replace_unencodable() -> None:
 def complain(message: str, *, code: int = 2) -> int:
     """Print a message on standard error; returns the exit code of this process."""
     if local_rank() == 0:  # several processes on one machine meet the same error
-        click.echo(f"dign: {message}", err=True)
+        say(f"dign: {message}")
     return exit_code_for_rank(code)
 
 

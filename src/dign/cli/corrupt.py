@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dign.cli.messages import say, say_on
 from dign.cli.options import jpeg_option, json_option, print_json, set_option, skip_bad_option
 from dign.corruptions import ALL_NAMES, FAMILIES
 from dign.corruptions.settings import PROFILE_NAMES
@@ -121,7 +122,7 @@ def _preview(picture: Path, options: dict[str, Any]) -> None:
     if options["as_json"]:
         print_json({"preview": str(target), "corruptions": list(names), "severities": list(severities)})
     if not options["quiet"]:
-        click.echo(f"{target}: {len(names)} corruptions at severities {', '.join(map(str, severities))}", err=True)
+        say(f"{target}: {len(names)} corruptions at severities {', '.join(map(str, severities))}")
 
 
 def _benchmark(source: str, options: dict[str, Any]) -> None:
@@ -165,11 +166,10 @@ def _benchmark(source: str, options: dict[str, Any]) -> None:
         print_json(manifest)
     frost = f", frost from {frost_source()}" if "frost" in names else ""
     jpeg = f", JPEG of quality {manifest['jpeg_quality']}" if manifest["jpeg_quality"] else ""
-    console.print(
+    say_on(
+        console,
         f"{options['out']}: {len(names)} corruptions at severities {', '.join(map(str, severities))}, "
         f"{len(split)} images each, profile {manifest['profile']}{jpeg}{frost}",
-        highlight=False,
-        soft_wrap=True,
     )
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dign.cli.options import json_option, print_json, skip_bad_option
+from dign.cli.messages import say, say_on
+from dign.cli.options import json_option, print_json, quiet_option, skip_bad_option
 from dign.data.names import NAMES, PICTURE_PREFIXES
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ def complete_names(context: click.Context, parameter: click.Parameter, incomplet
 
 
 name_argument = click.argument("name", shell_complete=complete_names)
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="no progress, no messages but errors")
 
 
 @click.group("data")
@@ -71,7 +71,7 @@ def fetch(name: str, origin: Path | None, quiet: bool, as_json: bool) -> None:
     if as_json:
         print_json({"data": name, "folder": str(cache_root()), "message": sentence})
     elif not quiet:
-        click.echo(sentence)
+        say(sentence, err=False)
 
 
 @command.command()
@@ -84,6 +84,7 @@ def fetch(name: str, origin: Path | None, quiet: bool, as_json: bool) -> None:
 @click.option("--validation", type=float, default=0.1, show_default=True, help="Fraction cut from the training images.")
 @click.option("--validation-seed", type=int, default=0, show_default=True, help="Another seed cuts other images.")
 @skip_bad_option
+@quiet_option
 @json_option
 def show(
     name: str,
@@ -93,6 +94,7 @@ def show(
     validation: float,
     validation_seed: int,
     skip_unreadable: bool,
+    quiet: bool,
     as_json: bool,
 ) -> None:
     """Show splits, classes, image size and the location of the data set NAME.
@@ -105,7 +107,7 @@ def show(
     """
     from dign.data import Framing, load
 
-    with _report_progress() as report:
+    with _report_progress(quiet) as report:
         data = load(
             name,
             size=size,
@@ -117,7 +119,7 @@ def show(
         )
     if as_json:
         print_json(_describe(data))
-    else:
+    elif not quiet:
         _print_summary(data)
 
 
@@ -180,7 +182,10 @@ def cache(as_json: bool) -> None:
 @click.option("--all", "everything", is_flag=True, help="all of it")
 @click.option("--dry-run", is_flag=True, help="only show what would be removed")
 @quiet_option
-def clear(names: tuple[str, ...], unused_for: float | None, everything: bool, dry_run: bool, quiet: bool) -> None:
+@json_option
+def clear(
+    names: tuple[str, ...], unused_for: float | None, everything: bool, dry_run: bool, quiet: bool, as_json: bool
+) -> None:
     """Remove from the cache what NAME names there (`dign data cache`), or everything of the data set NAME.
 
     Your own pictures are elsewhere and stay as they are: what is removed is made again when it is needed, data sets of
@@ -202,9 +207,11 @@ def clear(names: tuple[str, ...], unused_for: float | None, everything: bool, dr
     for entry in chosen:
         if not dry_run:
             entry.remove()
-        if not quiet:
+        if not (quiet or as_json):
             click.echo(f"{'would remove' if dry_run else 'removed'} {entry.name} ({format_bytes(entry.size)})")
-    if not quiet:
+    if as_json:
+        print_json([{"name": entry.name, "size": entry.size, "removed": not dry_run} for entry in chosen])
+    elif not quiet:
         freed = format_bytes(sum(entry.size for entry in chosen))
         click.echo(f"{freed} {'would be free' if dry_run else 'free again'}.")
 
@@ -253,7 +260,7 @@ def _print_summary(data: DataSet) -> None:
         *([f"left out, since they cannot be read: {_join_some(data.skipped, 20)}"] if data.skipped else []),
     )
     for fact in facts:
-        console.print(fact, markup=False, highlight=False, soft_wrap=True)
+        say_on(console, fact)
     table = Table()
     for heading in ("split", "images", "smallest class", "largest class"):
         table.add_column(heading, justify="left" if heading == "split" else "right")

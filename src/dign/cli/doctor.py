@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dign.cli.options import json_option, print_json
+from dign.cli.messages import say
+from dign.cli.options import json_option, print_json, quiet_option
 
 if TYPE_CHECKING:
     from dign.doctor.self_test import Outcome
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 @click.command("doctor", short_help="What dign sees of this machine, and a self-test of a device.")
 @click.option("--device", default="auto", help="the device to test: auto, cpu, cuda, cuda:1, ..., mps  [default: auto]")
 @click.option("--test/--no-test", default=True, help="run the self-test, which takes about ten seconds")
+@quiet_option
 @json_option
-def command(device: str, test: bool, as_json: bool) -> None:
+def command(device: str, test: bool, quiet: bool, as_json: bool) -> None:
     """What dign sees of this machine, and a self-test: a step of every method and a batch of every corruption.
 
     The results are compared with the CPU's. This is what to run first on a new machine, and to paste into an issue.
@@ -33,13 +35,14 @@ def command(device: str, test: bool, as_json: bool) -> None:
 
     target = pick_device(device)
     machine = describe_machine()
-    if not as_json:
-        click.echo(_describe(machine))
-    outcomes = _run(target, quiet=as_json) if test else []
+    quiet = quiet or as_json
+    if not quiet:
+        say(_describe(machine), err=False)
+    outcomes = _run(target, quiet=quiet) if test else []
     failed = [outcome for outcome in outcomes if not outcome.passed]
     if as_json:
         print_json({**machine, "tested": str(target), "self_test": [asdict(outcome) for outcome in outcomes]})
-    elif test:
+    elif test and not quiet:
         seconds = sum(outcome.seconds for outcome in outcomes)
         summary = f"{len(outcomes) - len(failed)} of {len(outcomes)} tests passed on {target}"
         click.echo(f"{summary} ({seconds:.1f} s without the first run of each).")
@@ -54,13 +57,13 @@ def _run(device: Any, *, quiet: bool) -> list[Outcome]:
     for outcome in run_self_test(device):
         outcomes.append(outcome)
         if not quiet and not outcome.passed:
-            click.echo(f"FAILED {outcome.name}: {outcome.problem}")
+            say(f"FAILED {outcome.name}: {outcome.problem}", err=False)
     return outcomes
 
 
 def _describe(machine: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
-    lines = [versions, f"{machine['system']}, {machine['cores']} cores, {machine['threads']} threads"]
+    lines = [versions, f"{machine['system']}, cores: {machine['cores']}, threads: {machine['threads']}"]
     for name, device in machine["devices"].items():
         memory = f" {device['memory_gb']} GB;" if device["memory_gb"] else ""
         compiles = "compiles" if device["compiles"] else device["compile_problem"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dign.cli import attack, outliers, sequences
+from dign.cli.messages import say_on
 from dign.cli.opening import OF_MODEL, open_model, results_place, show_progress
 from dign.cli.options import jpeg_option, set_option, skip_bad_option
 from dign.corruptions.settings import PROFILE_NAMES
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from dign.cli.opening import Measurement, Outcome
     from dign.data.dataset import DataSet
+    from dign.evaluation.result_parts import Summary
     from dign.evaluation.results import Results
     from dign.evaluation.subjects import Subject
     from dign.parallel.team import Team
@@ -133,10 +135,21 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     summaries: list[dict[str, Any]] = []
     with team.report_dead_peer("evaluate again"):
         for line, summary in measure(runs, options, console, team):
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+            say_on(console, line)
             summaries.append(summary)
+    if measure in (_evaluate_runs, _evaluate_model, _evaluate_ensemble):
+        places = runs if measure is _evaluate_runs else (str(results_place(options).parent),)
+        _name_next_command(places, console)
     if options["as_json"] and team.is_rank_zero:
         click.echo(json.dumps(summaries, indent=1))
+
+
+def _name_next_command(places: tuple[str, ...], console: Console) -> None:
+    """What shows the results; printed in one piece, to be copied."""
+    from dign.core.errors import quote_path
+
+    following = f"Next: dign report {' '.join(map(quote_path, places))} --out report.html"
+    console.print(following, highlight=False, markup=False, soft_wrap=True)
 
 
 def _choose_measurement(runs: tuple[str, ...], options: dict[str, Any]) -> Measurement:
@@ -190,17 +203,17 @@ def _evaluate_runs(runs: tuple[str, ...], options: dict[str, Any], console: Cons
                 run, conditions, team=team, progress=follow, report=sentences.append, **elsewhere, **common
             )
         for sentence in sentences:
-            console.print(f"{name}: {sentence}", highlight=False, markup=False, soft_wrap=True)
+            say_on(console, f"{name}: {sentence}")
         yield _outcome(name, results)
 
 
 def _refuse_files(runs: tuple[str, ...]) -> None:
-    from dign.core.errors import UserError
+    from dign.core.errors import UserError, quote_path
 
     for path in filter(os.path.isfile, runs):
         raise UserError(
-            f"{path} is a file, but `dign evaluate` takes run folders: give the run that it was made from, or "
-            f"--model {path} --data NAME for a model that dign did not train."
+            f"{path} is a file, but `dign evaluate` takes run folders: give the run that it was made from, or, for a "
+            f"model that dign did not train, type `dign evaluate --model {quote_path(path)} --data NAME`."
         )
 
 
@@ -251,7 +264,20 @@ def _evaluate_opened(
 
 def _outcome(name: str, results: Results) -> Outcome:
     scaled = results.temperature.to_json() if results.temperature else None
-    return summary_line(name, results), {"name": name, **results.summary.to_json(), "temperature": scaled}
+    return summary_line(name, results), {"name": name, **_summary_document(results.summary), "temperature": scaled}
+
+
+def _summary_document(summary: Summary) -> dict[str, Any]:
+    """The summary as JSON; a mean over part of the corruptions is not called `mca` or `mca_n`, which are then null."""
+    document = summary.to_json()
+    parts = {}
+    for key, complete, called in (
+        ("mca_n", summary.noise_complete, summary.mca_n_name),
+        ("mca", summary.complete, summary.mca_name),
+    ):
+        if document[key] is not None and not complete:
+            parts[called], document[key] = document[key], None
+    return {**document, "means_over_part": parts} if parts else document
 
 
 def _find_members(runs: tuple[str, ...], options: dict[str, Any]) -> tuple[str, ...] | None:

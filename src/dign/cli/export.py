@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import click
 
+from dign.cli.messages import say
+from dign.cli.options import json_option, print_json, quiet_option
+
 
 @click.command("export", short_help="Write a run's model as ONNX or as a torch.export program.")
 @click.argument("run", type=click.Path())
@@ -11,8 +14,9 @@ import click
 @click.option(
     "--images", type=click.IntRange(min=1), default=32, show_default=True, help="test images to check it with"
 )
-@click.option("--quiet", "-q", is_flag=True, help="no message at the end")
-def command(run: str, out: str, images: int, quiet: bool) -> None:
+@quiet_option
+@json_option
+def command(run: str, out: str, images: int, quiet: bool, as_json: bool) -> None:
     """Write the model of a finished RUN for other runtimes, normalization included, for batches of any size.
 
     ensemble:RUN,RUN,... writes several runs or hub folders as one model, the mean of their softmax.
@@ -34,12 +38,15 @@ def command(run: str, out: str, images: int, quiet: bool) -> None:
     exported = (
         export_ensemble(members, out, images=images) if members else export_run(load_run(run), out, images=images)
     )
+    if as_json:
+        facts = {key: getattr(exported, key) for key in ("difference", "images", "single_pass")}
+        print_json({"file": str(exported.path), **facts})
+        return
     if quiet:
         return
-    click.echo(
+    say(
         f"Wrote {exported.path}: logits within {exported.difference:.1e} of PyTorch's on {exported.images} images "
-        f"({', '.join(CHECKED)}).",
-        err=True,
+        f"({', '.join(CHECKED)})."
     )
     if exported.single_pass:
-        click.echo("The file predicts in one pass; the run's method averages several: do that yourself.", err=True)
+        say("The file predicts in one pass; the run's method averages several: do that yourself.")

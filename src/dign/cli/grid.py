@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dign.cli.messages import say, say_on
+from dign.cli.options import json_option, print_json, quiet_option
+
 if TYPE_CHECKING:
     from dign.grid.engines import Engine
     from dign.grid.plan import Plan
@@ -25,7 +28,8 @@ if TYPE_CHECKING:
 @click.option("--gpus", type=click.FloatRange(min=0), metavar="N", help="GPUs of a run on Ray, 0.5 for half of one")
 @click.option("--retries", type=click.IntRange(min=0), default=2, show_default=True, help="for a run that was killed")
 @click.option("--sensitivity", is_flag=True, help="run nothing: draw the sensitivity study of what is done")
-@click.option("--quiet", "-q", is_flag=True, help="no plan, no table")
+@quiet_option
+@json_option
 def command(file: str, out: str | None, **options: Any) -> None:
     """Run what FILE describes: every list in it means "each of these" (docs/grid.md).
 
@@ -52,10 +56,19 @@ def command(file: str, out: str | None, **options: Any) -> None:
     failed = _run(whole, whole.select(options["only"]), out, options)
     if not options["dry_run"]:
         _draw(whole, out, options["quiet"], must=False)
+    if options["as_json"]:
+        print_json(_stages(whole.select(options["only"]), out))
     if failed:
         for name, sentence in failed.items():
-            click.echo(f"dign: {name} failed: {sentence}", err=True)
+            say(f"dign: {name} failed: {sentence}")
         click.get_current_context().exit(1)
+
+
+def _stages(plan: Plan, out: str) -> dict[str, str]:
+    """How far every run is, by its name."""
+    from dign.grid.scheduling import read_states
+
+    return {name: state.stage.name.lower() for name, state in read_states(plan.runs, out).items()}
 
 
 def _check_options(options: dict[str, Any]) -> None:
@@ -128,7 +141,7 @@ def _show_plan(plan: Plan, states: Any, out: str, engine: Engine, *, measure: bo
             expected = estimate_times(left, engine.measure)
     console.print(plan_table(plan, states, fractions, expected))
     summary = plan_summary(plan, states, fractions, expected, engine.parallel, engine.threads)
-    console.print(f"{summary} Into {store.location}.", highlight=False, markup=False)
+    say_on(console, f"{summary} Into {store.location}.")
 
 
 def _draw(plan: Plan, out: str, quiet: bool, *, must: bool) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import click
 
+from dign.cli.messages import say
+from dign.cli.options import json_option, print_json, quiet_option
+
 
 @click.group("hub", short_help="Save a run in Hugging Face's layout, with a model card.")
 def command() -> None:
@@ -27,8 +30,9 @@ def command() -> None:
 @click.option(
     "--license", metavar="ID", help="license of the weights for the card, as in cc-by-4.0  [default: none named]"
 )
-@click.option("--quiet", "-q", is_flag=True, help="no message at the end")
-def save(run: str, folder: str, push: str | None, license: str | None, quiet: bool) -> None:
+@quiet_option
+@json_option
+def save(run: str, folder: str, push: str | None, license: str | None, quiet: bool, as_json: bool) -> None:
     """Save the finished RUN as the new folder DIR.
 
     The card's table is that of the run's results.json: evaluate first. --push uploads with the account that
@@ -48,8 +52,8 @@ def save(run: str, folder: str, push: str | None, license: str | None, quiet: bo
     except ImportError as error:
         raise UserError(f"hub folders need huggingface_hub ({error}): pip install 'dign[hub]'") from error
     save_hub_folder(opened, folder, license=license, push_to=push)
-    if not quiet:
-        measured = (
-            "" if (opened.path / "results.json").exists() else " Its card has no table: the run was not evaluated."
-        )
-        click.echo(f"Saved: {folder}.{measured}", err=True)
+    evaluated = (opened.path / "results.json").exists()
+    if as_json:
+        print_json({"folder": folder, "evaluated": evaluated, "pushed_to": push})
+    elif not quiet:
+        say(f"Saved: {folder}." + ("" if evaluated else " Its card has no table: the run was not evaluated."))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dign.cli.messages import say_on
 from dign.cli.options import json_option, print_json
 from dign.core.errors import UserError
 
@@ -73,11 +74,11 @@ def command(runs: tuple[str, ...], **options: object) -> None:
 
         result = compare_runs(opened, choices, options["out"], follow)
     for model in result["models"]:
-        console.print(summarize(model), highlight=False, markup=False)
+        say_on(console, summarize(model))
     if options["as_json"]:
         print_json(result)
     written = f"Wrote {Path(options['out']) / 'landscape.png'} and landscape.json beside it."
-    console.print(written, highlight=False, markup=False)
+    say_on(console, written)
 
 
 def parse_radii(text: str) -> tuple[float, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from dign.cli.messages import say, terminal_width
 from dign.cli.options import json_option, print_json
 
 
@@ -41,12 +42,11 @@ def methods(as_json: bool) -> None:
         method = kind()
         cost = method.cost
         passes = f"{cost.forward:g} forward, {cost.backward:g} backward: {cost.standard_steps:.1f} Standard steps"
-        options = [
-            f"--{spec.name.replace('_', '-')} {_format_value(getattr(method, spec.name))}" for spec in fields(method)
-        ]
-        click.echo(click.style(name, bold=True) + f"  {DESCRIPTIONS[name]}")
-        click.echo(f"    passes per image and step: {passes}")
-        click.echo(click.wrap_text("  ".join(options), 100, "    ", "    "))
+        settings = {spec.name.replace("_", "-"): getattr(method, spec.name) for spec in fields(method)}
+        options = [f"--{name}\0{_format_value(value)}" for name, value in settings.items()]
+        say(click.style(name, bold=True) + f"  {DESCRIPTIONS[name]}", err=False)
+        say(f"    passes per image and step: {passes}", err=False)
+        click.echo(_wrap("  ".join(options)).replace("\0", " "))  # an option stays with its value
         click.echo()
     click.echo("A sum of methods shares the clean pass: --method dign+augmix.")
     click.echo("Augmentations in a sum change the batch for the others: --method cutmix+dign.")
@@ -109,12 +109,16 @@ def corruptions(as_json: bool) -> None:
         print_json({name: list(names) for name, names in groups.items()})
         return
     for name, names in SETS.items():
-        click.echo(click.style(name, bold=True) + f"  {DESCRIPTIONS[name]}")
+        say(click.style(name, bold=True) + f"  {DESCRIPTIONS[name]}", err=False)
         rows = {f"{family}: ": members for family, members in FAMILIES.items()} if name == "c" else {"": names}
         for family, members in rows.items():
-            click.echo(click.wrap_text(family + ", ".join(members), 100, "    ", "      "))
+            click.echo(_wrap(family + ", ".join(members), "      "))
         click.echo()
     click.echo("A whole set: --set c-bar; a family or a single corruption: --only noise, --only ripple.")
+
+
+def _wrap(text: str, further: str = "    ") -> str:
+    return click.wrap_text(text, min(100, terminal_width()), "    ", further)
 
 
 def _format_value(value: object) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
+from dign.cli.messages import say_on
 from dign.cli.usage_errors import name_options
 
 if TYPE_CHECKING:
@@ -52,11 +53,9 @@ def open_model(options: dict[str, Any], console: Console, team: Team) -> tuple[S
     with team.all_or_none():
         data, subject, notes = _open_subject(options)
     for note in notes:
-        console.print(
-            name_options(note, click.get_current_context().command), highlight=False, markup=False, soft_wrap=True
-        )
+        say_on(console, name_options(note, click.get_current_context().command))
     if data.skipped:
-        console.print(f"{len(data.skipped)} images are left out, since they cannot be read.", soft_wrap=True)
+        say_on(console, f"{len(data.skipped)} images are left out, since they cannot be read.")
     return subject, data, out
 
 
@@ -176,11 +175,10 @@ def show_progress(console: Console, title: str, *, all_images: bool = False) -> 
                 told = True
                 left = passed * (total - done) / done
                 if left > LONG:
-                    console.print(
+                    say_on(
+                        console,
                         f"{total - done} predictions take about {describe_duration(left)} more: `--images 300` "
                         "measures 300 images, evenly spaced, `--severity 3` one severity.",
-                        highlight=False,
-                        soft_wrap=True,
                     )
 
         yield follow

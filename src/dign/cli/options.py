@@ -83,6 +83,7 @@ skip_bad_option = click.option(
     is_flag=True,
     help="leave out pictures that cannot be read, and say how many",
 )
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="no progress, no messages but errors")
 json_option = click.option("--json", "as_json", is_flag=True, help="print the result as JSON on standard output")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from dign.cli.messages import say
+from dign.cli.options import quiet_option
 from dign.core.errors import UserError
 from dign.corruptions.settings import PROFILE_NAMES
 
@@ -20,8 +22,11 @@ from dign.corruptions.settings import PROFILE_NAMES
     help="severity table  [default: the one that the runs were evaluated with, or that fits the image size]",
 )
 @click.option("--no-browser", is_flag=True, help="only print the address")
+@quiet_option
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, ...")
-def command(runs: tuple[str, ...], host: str, port: int, profile: str | None, no_browser: bool, device: str) -> None:
+def command(
+    runs: tuple[str, ...], host: str, port: int, profile: str | None, no_browser: bool, quiet: bool, device: str
+) -> None:
     """Serve a page on this computer that corrupts images and shows what the models of RUN... predict.
 
     Drop in an image or pick one of the first run's test images, choose a corruption and its severity, and compare the
@@ -47,16 +52,18 @@ def command(runs: tuple[str, ...], host: str, port: int, profile: str | None, no
     players = open_players(runs, device)
     page = build_page(players, open_examples(runs), profile or common_profile(players))
     with serving(page, stylesheet(players), host=host, port=port, browser=not no_browser) as address:
-        click.echo(f"The playground is at {address} (Ctrl-C ends it).")
+        if not quiet:
+            click.echo(f"The playground is at {address} (Ctrl-C ends it).")
         if host not in LOOPBACK:
-            click.echo("It has no password: everyone who can reach this address can use it.", err=True)
+            say("It has no password: everyone who can reach this address can use it.")
         _wait()
+    if not quiet:
+        click.echo("Stopped.")
 
 
 def _wait() -> None:
+    from contextlib import suppress
     from threading import Event
 
-    try:
+    with suppress(KeyboardInterrupt):
         Event().wait()
-    except KeyboardInterrupt:
-        click.echo("Stopped.")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from dign.cli.options import json_option, print_json
+from dign.cli.messages import say
+from dign.cli.options import json_option, print_json, quiet_option, skip_bad_option
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -16,9 +17,15 @@ if TYPE_CHECKING:
     from dign.runs.predict import Prediction
 
 
+SHORTEST_PATH = 16
+"""Letters of a path that a table keeps, however narrow the terminal."""
+
+
 @click.command("predict", short_help="Classify image files, and measure how stable that is under noise.")
 @click.argument("model", type=click.Path())
 @click.argument("images", nargs=-1, required=True, metavar="IMAGE...", type=click.Path(allow_dash=True))
+@skip_bad_option
+@quiet_option
 @json_option
 @click.option("--sigma", help="noise levels in [0,1] pixel units, as in 0.1,0.2  [default: 0.05,0.1,0.2,0.3]")
 @click.option("--draws", type=click.IntRange(min=1), default=100, show_default=True, help="noisy draws per level")
@@ -38,6 +45,8 @@ if TYPE_CHECKING:
 def command(
     model: str,
     images: tuple[str, ...],
+    skip_unreadable: bool,
+    quiet: bool,
     as_json: bool,
     sigma: str | None,
     draws: int,
@@ -67,25 +76,37 @@ def command(
       dign predict ensemble:runs/seed-0,runs/seed-1 holiday.jpg
       dign predict runs/photos pictures/ --error 0.05 --sets 0.9 --json
     """
+    from dign.core.errors import UserError
+    from dign.data.decoding import replace_unprintable
     from dign.runs.ensemble import open_classifier
-    from dign.runs.predict import SIGMAS, Promise, find_images, predict_files
+    from dign.runs.predict import SIGMAS, Promise, find_images, find_unreadable, predict_files
 
     sigmas = SIGMAS if sigma is None else _parse_sigmas(sigma)
     promise = Promise(error, coverage, sets, set_kind)
     classifier = open_classifier(model)
     threshold, _ = promise.thresholds(classifier)
     files = find_images(_expand_standard_input(images))
+    bad = find_unreadable(files, classifier.image_size, classifier.framing) if skip_unreadable else set()
+    files = [file for file in files if file not in bad]
+    if not files:
+        raise UserError(f"None of the {len(bad)} images can be read.")
     options = {"sigmas": sigmas, "draws": draws, "top": top, "seed": seed, "device": device, "promise": promise}
     predictions = list(predict_files(classifier, files, **options))
     if as_json:
         images_as_dicts = [prediction.to_dict() for prediction in predictions]
         asked = {"error": error, "coverage": coverage, "sets": sets, "set_kind": set_kind, "threshold": threshold}
         promised = {} if promise.is_empty else {"promise": asked}
-        print_json({"model": model, "draws": draws, "seed": seed, **promised, "images": images_as_dicts})
+        skipped = {"skipped": sorted(map(str, bad))} if bad else {}
+        print_json({"model": model, "draws": draws, "seed": seed, **promised, "images": images_as_dicts, **skipped})
+        return
+    if quiet:
         return
     from rich.console import Console
 
-    Console(width=None if sys.stdout.isatty() else 200).print(make_table(predictions, draws))
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    console.print(make_table(predictions, draws, console.width))
+    if bad:
+        say(f"Left out, since they cannot be read: {', '.join(sorted(map(replace_unprintable, bad)))}.")
 
 
 def _parse_sigmas(text: str) -> tuple[float, ...]:
@@ -115,27 +136,48 @@ def _read_lines(stream: TextIO) -> list[str]:
     return [line.removesuffix("\r") for line in text.split("\n") if line.strip()]
 
 
-def make_table(predictions: list[Prediction], draws: int) -> Table:
+def make_table(predictions: list[Prediction], draws: int, width: int) -> Table:
+    """The predictions for a terminal: where it is narrow, long paths lose their beginning, and then noise levels go."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table(
-        box=box.SIMPLE_HEAD,
-        caption=f"noise: how often the class stays the same, of {draws} draws",
-        caption_justify="left",
-    )
-    shown.add_column("image", overflow="fold")
-    shown.add_column("class")
-    shown.add_column("confidence", justify="right")
-    if predictions[0].candidates is not None:
-        shown.add_column("one of", overflow="fold")
-    for sigma in predictions[0].stability:
-        shown.add_column(f"noise {sigma}", justify="right")
-    for prediction in predictions:
-        levels = [Text(f"{100 * share:.0f} %") for share in prediction.stability.values()]
-        label = f"unsure ({prediction.label}?)" if prediction.unsure else prediction.label
-        among = [] if prediction.candidates is None else [Text(", ".join(prediction.candidates))]
-        confidence = f"{100 * prediction.confidence:.1f} %"
-        shown.add_row(Text(prediction.image), Text(label), Text(confidence), *among, *levels)
+    rows = [_make_row(prediction) for prediction in predictions]
+    names = [name for name in rows[0] if name != "image"]
+    headings = {name: name.replace(" ", "\n") if name.startswith("noise") else name for name in names}
+    widths = {
+        name: 3 + max(len(text) for text in (*headings[name].split("\n"), *(row[name] for row in rows)))
+        for name in names
+    }
+    if "one of" in widths:
+        widths["one of"] = min(widths["one of"], 28)
+    longest = max(len(row["image"]) for row in rows)
+    left_out: list[str] = []
+    least = 4 + min(longest, SHORTEST_PATH)
+    while names[-1].startswith("noise") and least + sum(widths[name] for name in names) > width:
+        left_out.insert(0, names.pop())
+    room = max(SHORTEST_PATH, width - 4 - sum(widths[name] for name in names))
+    caption = f"noise: how often the class stays the same, of {draws} draws"
+    if left_out:
+        caption += f"; too narrow for {', '.join(left_out)}: see --json"
+    shown = Table(box=box.SIMPLE_HEAD, caption=Text(caption), caption_justify="left")
+    shown.add_column("image", no_wrap=True)
+    for name in names:
+        right = name.startswith(("noise", "confidence"))
+        shown.add_column(headings[name], justify="right" if right else "left", overflow="fold", no_wrap=right)
+    for row in rows:
+        path = row["image"] if len(row["image"]) <= room else f"…{row['image'][1 - room :]}"
+        shown.add_row(Text(path), *(Text(row[name]) for name in names))
     return shown
+
+
+def _make_row(prediction: Prediction) -> dict[str, str]:
+    """What the table shows of a prediction, by column."""
+    row = {
+        "image": prediction.image,
+        "class": f"unsure ({prediction.label}?)" if prediction.unsure else prediction.label,
+        "confidence": f"{100 * prediction.confidence:.1f} %",
+    }
+    if prediction.candidates is not None:
+        row["one of"] = ", ".join(prediction.candidates)
+    return row | {f"noise {sigma}": f"{100 * share:.0f} %" for sigma, share in prediction.stability.items()}

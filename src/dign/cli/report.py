@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from dign.cli.messages import say
+from dign.cli.options import json_option, print_json, quiet_option
 from dign.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,7 +27,8 @@ FORMATS = ("html", "markdown", "csv", "latex")
 @click.option("--compare", nargs=2, type=click.Path(), metavar="A B", help="compare two results, one method each")
 @click.option("--data", help="take only the runs of this data set")
 @click.option("--figure", type=click.Path(), help="also draw accuracy and calibration under noise as a PNG picture")
-@click.option("--quiet", "-q", is_flag=True, help="no table in the terminal")
+@quiet_option
+@json_option
 def command(
     runs: tuple[str, ...],
     out: str | None,
@@ -34,6 +37,7 @@ def command(
     data: str | None,
     figure: str | None,
     quiet: bool,
+    as_json: bool,
 ) -> None:
     """Report on RUNS: evaluated run folders, or folders that contain them.
 
@@ -55,7 +59,7 @@ def command(
     from dign.report.make import comparison_of, report_text, study_of, write_report
 
     if bool(runs) == bool(compare):
-        raise UserError("give either run folders, as in `dign report runs/a runs/b`, or --compare A B")
+        raise UserError("Give either run folders, as in `dign report runs/a runs/b`, or --compare A B.")
     format_ = format_ or _format_of(out)
     if figure and (Path(figure).suffix.lower() != ".png" or (out and Path(out) == Path(figure))):
         raise UserError(f"invalid --figure '{figure}': expected a file of its own that ends in .png")
@@ -64,21 +68,36 @@ def command(
     except SeveralDataSets as error:
         raise UserError(f"{error} with --data") from error
     for warning in study.warnings:
-        click.echo(f"dign: warning: {warning}", err=True)
+        say(f"dign: warning: {warning}")
     written = []
     if figure:
         from dign.report.figures import draw_figure
 
         written.append(draw_figure(study, Path(figure)))
-    if out is None and format_ != "html":
+    if out is None and format_ != "html" and not as_json:
         click.echo(report_text(study, format_), nl=False)
     else:
         written += write_report(study, Path(out or "report.html"), format_)
-        if not quiet:
+        if not (quiet or as_json):
             console = Console(width=None if sys.stdout.isatty() else 200)
             console.print(terminal_table(summary_table(study), console.width))
-    for path in written:
-        click.echo(f"Wrote {path}", err=True)
+    if as_json:
+        print_json({"written": [str(path) for path in written], "summary": _rows(summary_table(study))})
+    elif not quiet:
+        for path in written:
+            click.echo(f"Wrote {path}", err=True)
+
+
+def _rows(table: Table) -> list[dict[str, Any]]:
+    """The rows of a table by column: numbers where there are any, else the text."""
+    return [
+        {table.corner: row.label}
+        | {
+            column.label: cell.text if cell.value is None else cell.value
+            for column, cell in zip(table.columns, row.cells, strict=True)
+        }
+        for row in table.rows
+    ]
 
 
 def _format_of(out: str | None) -> str:

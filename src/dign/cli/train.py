@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dign.cli.messages import say
 from dign.cli.options import GroupedCommand, config_options, parse_words, print_json
 from dign.cli.usage_errors import name_options
 from dign.core.catalog import METHODS, MODELS
@@ -80,14 +81,16 @@ def run_command(**options: Any) -> None:
     if not is_rank_zero():
         return
     if not quiet:
-        click.echo(summarize(run), err=True)
+        said, following = summarize(run)
+        say(said)
+        click.echo(following, err=True)  # to be copied in one piece
     if as_json:
         document = {"run": str(run.path), "seconds": run.info.get("seconds"), "validation": run.validation()}
         print_json({**document, "notes": run.info.get("notes", [])})
 
 
-def summarize(run: Run) -> str:
-    """What was reached, in how long, and what to type next."""
+def summarize(run: Run) -> tuple[str, str]:
+    """What was reached, in how long; and what to type next."""
     from dign.training.cost import describe_duration
 
     scores = run.validation()
@@ -95,7 +98,7 @@ def summarize(run: Run) -> str:
     reached = f": validation accuracy {scores['accuracy']:.1f} % after epoch {scores['epoch']:g}" if scores else ""
     if scores and run.config.balance:
         reached += f" (balanced accuracy {scores['balanced_accuracy']:.1f} %)"
-    return f"{time}{reached}. Saved in {run.path}\nNext: dign evaluate {quote_path(run.path)}"
+    return f"{time}{reached}. Saved in {run.path}", f"Next: dign evaluate {quote_path(run.path)}"
 
 
 def resolve(given: dict[str, Any], words: list[str]) -> RunConfig:

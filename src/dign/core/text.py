@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 import unicodedata
 
 MAX_TEXT = 120
@@ -18,6 +20,22 @@ def clean_text(value: object) -> str:
     text = "".join(" " if unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co"} else char for char in str(value))
     text = " ".join(text.split())
     return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
+
+
+def wrap_words(text: str, width: int) -> str:
+    """Break lines between words at `width` columns, never inside a word or a command in backticks.
+
+    >>> print(wrap_words("To measure it, type `dign evaluate runs/a` now.", 24))
+    To measure it, type
+    `dign evaluate runs/a`
+    now.
+    """
+    kept = re.sub(r"`[^`]*`", lambda command: command[0].replace(" ", "\0"), text)
+    lines = [
+        textwrap.fill(line, max(width, 1), break_long_words=False, break_on_hyphens=False, replace_whitespace=False)
+        for line in kept.split("\n")
+    ]
+    return "\n".join(lines).replace("\0", " ")
 
 
 def format_bytes(count: float) -> str:

@@ -210,6 +210,6 @@ def _find_one_size(place: Path, layout: Layout, report: ProgressCallback) -> tup
         low, high = min(sizes), max(sizes)
         raise UserError(
             f"The images in {place} have different sizes (from {low[0]}x{low[1]} to {high[0]}x{high[1]}, "
-            "height x width): choose a size, for example 64."
+            "height x width): choose a `size` in pixels; for photographs 128 is a good start."
         )
     return common

@@ -9,6 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from dign.core.errors import UserError
 from dign.core.image_rng import make_placed_generator
 from dign.core.pixels import to_float
 from dign.corruptions.benchmark.read import Benchmark
@@ -143,6 +144,7 @@ def measure(
         probabilities = predict(x, make_placed_generator(seed, purpose, part.first, device))
         labels = part.labels.cpu()
         read = [reading(probabilities).cpu() for reading in readings]
+        _check_labels(labels, read[0].shape[1])
         for classes, each in zip(by_class, read, strict=True):
             classes.setdefault(part.condition, ClasswiseECE(bins)).update(each, labels)
         _count_confusion(confusions, part.condition, read[0], labels)
@@ -191,6 +193,13 @@ def _score(total: dict[tuple[str, int], Tally], by_class: dict[tuple[str, int], 
         if len(tally.labels)
     }
     return Counted({condition: tally.calibration for condition, tally in total.items()}, scores)
+
+
+def _check_labels(labels: Tensor, classes: int) -> None:
+    low, high = (int(bound) for bound in torch.aminmax(labels))
+    if low < 0 or high >= classes:
+        expected = f"expected 0 to {classes - 1}, as the model has {classes} classes"
+        raise UserError(f"labels are from {low} to {high}: {expected}.")
 
 
 def _count_confusion(confusions: Confusions, condition: tuple[str, int], probabilities: Tensor, labels: Tensor) -> None:

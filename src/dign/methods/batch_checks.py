@@ -1,7 +1,7 @@
 """Checks of the images, labels and logits that a method is given: shapes, types and devices.
 
 They read no values, so that a GPU is not waited for, with one exception: whether images are in [0,1] is looked at on
-the first call and on every thousandth after it.
+the first call and on every hundredth after it.
 """
 
 import warnings
@@ -13,7 +13,7 @@ from torch import Tensor
 from dign.core.errors import UserError
 from dign.methods.labels import Labels
 
-LOOK_EVERY = 1000
+LOOK_EVERY = 100
 """Calls from one look at the range of the images to the next."""
 OVERSHOOT = 0.1
 """How far outside [0,1] pixels may be without a warning: bicubic resizing does that."""

@@ -33,6 +33,8 @@ from dign.runs.hub_config import hub_folder, is_hub_folder
 DEFAULT_ON = "clean"
 ON = ("clean", "noise", "both")
 FOLDS = 5
+FEW = 200
+"""Held-out images below which their calibration error says little."""
 """Parts of the held-out images; each is calibrated by what the others fitted, for the promises."""
 
 
@@ -171,9 +173,10 @@ class Calibrated:
     def describe(self) -> str:
         """What was fitted on what, and by how much the calibration error falls."""
         left = f" {self.left_out} images that it was trained on are left out." if self.left_out else ""
+        few = f"; from {self.after.count} images, this is rough" if self.after.count < FEW else ""
         return (
             f"{self.file}: {self.calibrator.describe()}.{left} Calibration error (ECE) on held-out images "
-            f"{self.before.ece:.1f} % before, {self.after.ece:.1f} % after."
+            f"{self.before.ece:.1f} % before, {self.after.ece:.1f} % after{few}."
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from dign.core.errors import UserError, unknown_name
 from dign.core.freezing import freeze_temporarily
 from dign.core.pixels import to_float
 from dign.core.seeds import make_generator
+from dign.data.bulk_decoding import UnreadableImages
 from dign.data.decoding import decode, map_in_parallel, replace_unprintable
 from dign.data.framing import MIDDLE, Framing
 from dign.data.sources.folder import find_pictures
@@ -115,6 +116,7 @@ def predict(
     seed: int = 0,
     device: str = "auto",
     promise: Promise = NO_PROMISE,
+    skip_unreadable: bool = False,
 ) -> list[Prediction]:
     """Predict the classes of images, and measure how stable the predictions are under noise.
 
@@ -129,6 +131,7 @@ def predict(
         device: "auto", "cpu", "cuda", "cuda:1", ...
         promise: What the predictions are to keep, such as `Promise(error=0.05)`: then `Prediction.unsure` says where
             the model does not answer. The model must have been calibrated.
+        skip_unreadable: Leave out files that cannot be read.
 
     Returns:
         One `Prediction` per image, in order. It does not depend on the other images.
@@ -152,7 +155,11 @@ def predict(
         batch = _check_images(torch.as_tensor(images), classifier.image_size)
         return list(_predict_images(classifier, batch, [str(index) for index in range(len(batch))], **options))
     paths = [images] if isinstance(images, str | Path) else images
-    return list(predict_files(classifier, find_images(paths), **options))
+    files = find_images(paths)
+    if skip_unreadable:
+        bad = find_unreadable(files, classifier.image_size, classifier.framing)
+        files = [file for file in files if file not in bad]
+    return list(predict_files(classifier, files, **options)) if files else []
 
 
 def _check_images(images: Tensor, image_size: tuple[int, int]) -> Tensor:
@@ -184,17 +191,39 @@ def find_images(places: Iterable[str | Path]) -> list[Path]:
 
 
 def read_images(files: Sequence[Path], image_size: tuple[int, int], framing: Framing = MIDDLE) -> Tensor:
-    """Read image files as uint8 (N,3,H,W), decoded as the images that a model is evaluated on: upright, RGB, framed."""
+    """Read image files as uint8 (N,3,H,W), decoded as the images that a model is evaluated on: upright, RGB, framed.
 
-    def read(file: Path) -> np.ndarray:
+    Raises:
+        UserError: Some cannot be read; all of them are named.
+    """
+    images, reasons = _read_what_can_be_read(files, image_size, framing)
+    if reasons and len(files) == 1:
+        raise UserError(f"The image {replace_unprintable(files[0])} cannot be read: {reasons[files[0]]}.")
+    if reasons:
+        told = {str(file): reason for file, reason in reasons.items()}
+        raise UnreadableImages(told, ", or set `skip_unreadable` to leave them out")
+    return torch.from_numpy(np.stack(images))
+
+
+def find_unreadable(files: Sequence[Path], image_size: tuple[int, int], framing: Framing = MIDDLE) -> set[Path]:
+    """Those of the files that cannot be read as images."""
+    return set(_read_what_can_be_read(files, image_size, framing)[1])
+
+
+def _read_what_can_be_read(
+    files: Sequence[Path], image_size: tuple[int, int], framing: Framing
+) -> tuple[list[np.ndarray], dict[Path, str]]:
+    """The images, and for each file that is none the reason."""
+
+    def read(file: Path) -> np.ndarray | UserError:
         try:
-            if not file.is_file():
-                raise UserError("the file does not exist")
-            return decode(file, image_size, framing)
+            return decode(file, image_size, framing) if file.is_file() else UserError("the file does not exist")
         except UserError as error:
-            raise UserError(f"The image {replace_unprintable(file)} cannot be read: {error}.") from error
+            return error
 
-    return torch.from_numpy(np.stack(list(map_in_parallel(read, files))))
+    read_files = list(map_in_parallel(read, files))
+    reasons = {file: str(got) for file, got in zip(files, read_files, strict=True) if isinstance(got, UserError)}
+    return [got for got in read_files if not isinstance(got, UserError)], reasons
 
 
 def predict_files(

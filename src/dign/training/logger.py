@@ -15,6 +15,7 @@ from rich.text import Text
 
 from dign.core.errors import UserError, summarize_error
 from dign.core.files import parse_json, read_limited, write_text
+from dign.core.text import wrap_words
 from dign.training.trackers import Tracker
 
 BAR_WIDTH = 10
@@ -102,7 +103,10 @@ class TrainingLogger:
 
     def log_message(self, text: str) -> None:
         """Show a message above the bar."""
-        self._console.print(self._translate(text), highlight=False, markup=False, soft_wrap=True)
+        shown = self._translate(text)
+        if self._console.is_terminal:
+            shown = wrap_words(shown, self._console.width)
+        self._console.print(shown, highlight=False, markup=False, soft_wrap=True)
 
     def _epoch(self, step: int) -> str:
         """The epoch that is being trained."""

@@ -115,7 +115,7 @@ def test_fetching_clears_a_damaged_cache_away(photographs, tmp_path):
 
 def test_mixed_sizes_need_a_size(photographs, tmp_path, save_image):
     save_image(photographs / "train" / "red" / "wide.png", size=(12, 6))
-    with pytest.raises(UserError, match=r"from 6x12 to 8x8.*choose a size"):
+    with pytest.raises(UserError, match=r"from 6x12 to 8x8.*choose a `size`"):
         load(photographs, tmp_path)
     assert stores(tmp_path) == []
     assert load(photographs, tmp_path, size=6).image_size == (6, 6)

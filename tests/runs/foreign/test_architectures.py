@@ -41,5 +41,5 @@ def test_weights_of_another_architecture_are_listed(tmp_path):
 
 
 def test_an_architecture_needs_weights():
-    with pytest.raises(UserError, match="is for models of timm and torchvision, not for tinynet: name a file"):
+    with pytest.raises(UserError, match="tinynet is an architecture without weights: name the file"):
         open_model("tinynet")

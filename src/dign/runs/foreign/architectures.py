@@ -7,7 +7,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from dign.core.errors import UserError
 from dign.models import build, fetch_pretrained, find_preprocessing
+from dign.models.libraries import PREFIXES
 from dign.models.preprocessing import Preprocessing
 from dign.runs.checkpoints import read_tensors
 from dign.runs.foreign.model import ForeignModel
@@ -23,6 +25,8 @@ from dign.runs.weight_matching import (
 
 def open_architecture(name: str, weights: str | Path | None, given: Preprocessing) -> ForeignModel:
     """An architecture by its name, with the weights that it was trained to."""
+    if weights is None and not name.startswith(PREFIXES):
+        raise UserError(f"{name} is an architecture without weights: name the file that has them with `weights`.")
     tensors = fetch_pretrained(name) if weights is None else read_tensors(Path(weights))
     known = find_preprocessing(name).override(given)
     size = (known.size, known.size) if known.size else (32, 32)

@@ -1,0 +1,30 @@
+"""Messages of the commands: broken between words on a terminal, one line each in a file or a pipe."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from dign.core.text import wrap_words
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def terminal_width() -> int:
+    return shutil.get_terminal_size().columns
+
+
+def say(message: str, *, err: bool = True) -> None:
+    """Print a message, by default on standard error."""
+    stream = sys.stderr if err else sys.stdout
+    click.echo(wrap_words(message, terminal_width()) if stream.isatty() else message, err=err)
+
+
+def say_on(console: Console, message: str) -> None:
+    """Print a message, as plain text, on a console that may be drawing a bar."""
+    shown = wrap_words(message, console.width) if console.is_terminal else message
+    console.print(shown, highlight=False, markup=False, soft_wrap=True)
