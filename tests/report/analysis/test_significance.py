@@ -3,11 +3,12 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from scipy import stats
 
 from dign.report.analysis.image_tests import ImageDifference
-from dign.report.analysis.significance import compare, critical_value, holm, two_sided_p
+from dign.report.analysis.significance import Difference, compare, critical_value, holm, two_sided_p
 from dign.report.analysis.study import Statistic
 
 
@@ -41,6 +42,31 @@ def test_two_seeds_are_too_few_and_equal_results_are_no_difference():
     assert compare(shifted, same).half_width is None
     over_images = replace(compare(shifted, same), images=ImageDifference(1.0, 0.1, 500))
     assert over_images.half_width is None, "images alone would make the interval narrower than p = 0.25 allows"
+
+
+def test_errors_over_seeds_and_images_add_up_by_hand():
+    """3 and 4 make 5; degrees of freedom by Welch and Satterthwaite: 2 (5/3)^4 = 15.4."""
+    both = Difference(12.0, 3, p_seeds=two_sided_p(4.0, 2), seed_error=3.0, images=ImageDifference(12.0, 4.0, 500))
+    over_seeds, together = 2 * stats.t.sf(4.0, 2), 2 * stats.t.sf(12 / 5, 15)
+    assert over_seeds > together and both.p == pytest.approx(over_seeds)
+    assert both.half_width == pytest.approx(3 * stats.t.ppf(0.975, 2))
+    many = replace(both, seeds=8, p_seeds=two_sided_p(4.0, 7))
+    assert many.p == pytest.approx(2 * stats.t.sf(12 / 5, 54)), "7 (5/3)^4 = 54.01"
+    assert many.half_width == pytest.approx(5 * stats.t.ppf(0.975, 54))
+
+
+@pytest.mark.parametrize("seeds", [3, 8])
+@pytest.mark.parametrize("ratio", [0.3, 1.0, 3.0])
+def test_luck_of_seeds_and_of_images_decides_in_five_cases_of_a_hundred(seeds, ratio):
+    """The error over images, the same for all seeds, is `ratio` times that over seeds; no difference at all."""
+    generator = np.random.default_rng(0)
+    wrong = 0
+    for _ in range(1000):
+        luck = ratio / math.sqrt(seeds)
+        by_seed = dict(enumerate(generator.normal(size=seeds) + luck * generator.normal()))
+        plain = compare(Statistic(by_seed), Statistic(dict.fromkeys(by_seed, 0.0)))
+        wrong += replace(plain, images=ImageDifference(plain.mean, luck, 500)).decided
+    assert wrong <= 50 + 14, "5 % of 1000, and two standard deviations"
 
 
 def test_holm_by_hand():

@@ -1,9 +1,10 @@
 """Is a difference between two methods more than luck? Over seeds, from three on, and over images, where they are kept.
 
-A difference counts only where both tests find it: seeds say whether it comes back with another training, images whether
-it comes back with other test images. Images alone, where there are fewer than three seeds, speak of the two models that
-were trained, not of their methods. Where many differences are looked at, or the best is picked by the data first,
-`correct` makes p-values and intervals hold for all of them together.
+Seeds say whether a difference comes back with another training, images whether it comes back with other test images.
+The two errors add up: a difference counts where it is large against both together, and against that over seeds. Images
+alone, where there are fewer than three seeds, speak of the two models that were trained, not of their methods. Where
+many differences are looked at, or the best is picked by the data first, `correct` makes p-values and intervals hold for
+all of them together.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ from dign.report.analysis.study import Group, Statistic
 
 MIN_SEEDS = 3
 LEVEL = 0.05
+MOST_FREEDOM = 300
+"""Degrees of freedom from which on Student's distribution is nearly the normal one."""
 TEST = (
     "Tests: paired t-test over the seeds that both have, from three on, and, where results keep what each image got, "
-    "over images (paired bootstrap; McNemar's test for two models on one condition); the larger p-value counts, and "
-    "where only one of the two can be made, that one. With fewer than three seeds it is about these trained models: "
-    "another training may turn it around."
+    "one with the errors over seeds and over images (paired bootstrap) together; the larger p-value counts. Without "
+    "such images it is about these test images. With fewer than three seeds the test is over images alone (McNemar's "
+    "for two models on one condition), and about these trained models: another training may turn it around."
 )
 
 
@@ -49,7 +52,7 @@ class Difference:
 
     @property
     def p(self) -> float | None:
-        """The p-value that decides: the larger of the two, corrected for `tests`; None where nothing can be tested."""
+        """The p-value that decides, corrected for `tests`; None where nothing can be tested."""
         if self.p_corrected is not None:
             return self.p_corrected
         plain = self.plain_p
@@ -57,8 +60,18 @@ class Difference:
 
     @property
     def plain_p(self) -> float | None:
-        known = [p for p in (self.p_seeds, self.images.p if self.images else None) if p is not None]
-        return max(known, default=None)
+        """Over seeds, or over seeds and images together, whichever is larger; over images where there are few seeds."""
+        if self.images is None or self.p_seeds is None:
+            return self.p_seeds if self.images is None else self.images.p
+        if self.seed_error is None:
+            return max(self.p_seeds, self.images.p)
+        error, freedom = self._both_errors(self.seed_error, self.images.error)
+        return max(self.p_seeds, two_sided_p(self.mean / error, freedom))
+
+    def _both_errors(self, over_seeds: float, over_images: float) -> tuple[float, int]:
+        """The error over seeds and images together, and its degrees of freedom (Welch and Satterthwaite)."""
+        error = math.hypot(over_seeds, over_images)
+        return error, min(int((self.seeds - 1) * (error / over_seeds) ** 4), MOST_FREEDOM)
 
     @property
     def half_width(self) -> float | None:
@@ -66,12 +79,13 @@ class Difference:
         if self.p_seeds is not None and self.seed_error is None:
             return None  # all seeds differ by the same: images alone would make it too narrow
         level = LEVEL / self.tests
-        widths = []
-        if self.seed_error is not None:
-            widths.append(self.seed_error * critical_value(self.seeds - 1, level))
-        if self.images:
-            widths.append(self.images.error * NormalDist().inv_cdf(1 - level / 2))
-        return max(widths, default=None)
+        if self.seed_error is None:
+            return self.images.error * NormalDist().inv_cdf(1 - level / 2) if self.images else None
+        width = self.seed_error * critical_value(self.seeds - 1, level)
+        if self.images is None:
+            return width
+        error, freedom = self._both_errors(self.seed_error, self.images.error)
+        return max(width, error * critical_value(freedom, level))
 
     @property
     def decided(self) -> bool:
