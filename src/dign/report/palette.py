@@ -31,6 +31,7 @@ THEME = {  # on a light ground, on a dark ground
     "soft": ("#5b606a", "#a3a8b2"),
     "rule": ("#dfdcd4", "#343943"),
     "hover": ("#00000010", "#ffffff16"),
+    "shade": ("#0000001f", "#ffffff2b"),
     "accent": ("#00539c", "#7db8f5"),
     "warn-ground": ("#fff4d6", "#3a2f10"),
     "warn-ink": ("#5c4300", "#f5dc98"),

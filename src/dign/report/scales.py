@@ -11,13 +11,13 @@ LEAST_ERROR_SPAN = 5.0
 
 
 def accuracy_range(values: Sequence[float]) -> tuple[float, float]:
-    """From the ten below the smallest percentage to 100, over at least 20 points.
+    """From the ten below the smallest percentage to 100, over at least 20 points; from 0 where that is not far.
 
-    >>> accuracy_range([43.0, 97.0]), accuracy_range([97.5, 98.1])
-    ((40.0, 100.0), (80.0, 100.0))
+    >>> accuracy_range([43.0, 97.0]), accuracy_range([97.5, 98.1]), accuracy_range([25.0])
+    ((40.0, 100.0), (80.0, 100.0), (0.0, 100.0))
     """
-    low = min(values, default=0.0)
-    return min(max(0.0, 10.0 * math.floor((low - 2) / 10)), 100.0 - LEAST_ACCURACY_SPAN), 100.0
+    low = 10.0 * math.floor((min(values, default=0.0) - 2) / 10)
+    return (0.0 if low <= 20 else min(low, 100.0 - LEAST_ACCURACY_SPAN)), 100.0
 
 
 def error_range(values: Sequence[float]) -> tuple[float, float]:

@@ -32,7 +32,7 @@ def test_plain_and_scaled_errors_stand_side_by_side(scaled_runs):
     assert "1.75" in rows["T"] and "**" not in rows["T"], "no temperature is better than another"
     plain, scaled = (
         [float(cell.replace("*", "").split("±")[0]) for cell in rows[name].split("|")[2:-1]]
-        for name in ("Corrupt ECE-N", "Corrupt ECE-N at T")
+        for name in ("Corrupt ECE-N at T = 1", "Corrupt ECE-N at T")
     )
     assert scaled == pytest.approx([value / 2 for value in plain], abs=0.1)
     assert "After temperature scaling" in report_text(study, "html")

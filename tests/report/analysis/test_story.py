@@ -31,6 +31,22 @@ def test_the_opening_of_one_run_and_of_runs_without_noise(fake_run, tmp_path):
     assert "<h1>" in build_page(study_of([tmp_path / "clean"]))
 
 
+def test_who_is_level_on_clean_images_is_not_called_the_best_there(fake_run, tmp_path):
+    for name in ("a", "b"):  # the same numbers
+        fake_run(tmp_path / name, "DiGN", config={"settings.dign.sigma_max": 0.1, "settings.dign.weight": name})
+    text = " ".join(opening(study_of([tmp_path])))
+    assert "no other reaches" not in text and "level with it" in text
+
+
+def test_a_letter_is_explained_at_once(fake_run, tmp_path):
+    for sigma, weight in ((0.1, 1.0), (0.3, 5.0)):
+        settings = {"settings.dign.sigma_max": sigma, "settings.dign.weight": weight}
+        fake_run(tmp_path / str(sigma), "DiGN", config=settings)
+    study = study_of([tmp_path])
+    assert opening(study)[0].startswith("DiGN A (sigma_max 0.1, weight 1.0) is the best of 2")
+    assert "1 method in 2 variants" in build_page(study)
+
+
 def test_significance_is_spoken_of_where_there_are_seeds(grid_runs):
     assert re.search(
         r"over 3 seeds \(p [=<] 0\.\d+, corrected for 45 pairs\)", " ".join(opening(study_of([grid_runs])))

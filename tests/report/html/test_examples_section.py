@@ -73,6 +73,12 @@ def test_another_image_comes_before_the_same_image_under_another_corruption():
     assert other in pick_instructive([*same, other], 2)
 
 
+def test_the_same_image_comes_before_another_one_that_all_get_right():
+    same = [picture(0, "a", (False, sure)) for sure in (90, 80)]
+    boring = picture(1, "a", (True, 99))
+    assert pick_instructive([boring, *same], 2) == same
+
+
 def test_what_is_not_shown_first_can_be_unfolded(fake_run, tmp_path):
     entry = {"corruption": "fog", "severity": 3, "label": "1", "prediction": "2", "confidence": 50, "png": ONE_PIXEL}
     folder = fake_run(tmp_path / "a")

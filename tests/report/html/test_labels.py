@@ -1,5 +1,6 @@
 """Geometry of names: inside the chart, apart from each other."""
 
+import math
 import random
 from itertools import combinations, pairwise
 
@@ -46,6 +47,21 @@ def test_names_of_points_cover_no_point_no_other_name_and_no_frame(seed):
     assert not any(overlap(a, b) for a, b in combinations(boxes, 2))
     marks = [(x - 7, y - 7, x + 7, y + 7) for x, y in points]
     assert not any(overlap(box, mark) for box in boxes for mark in marks)
+
+
+def test_a_name_is_nearest_to_its_own_point():
+    points = [(90.0, 100.0), (88.0, 112.0)]  # left of the second is beside the first as well
+    texts, frame = ["Standard", "DiGN"], (0.0, 0.0, 110.0, 125.0)
+    for (x, y), other, box in zip(points, reversed(points), place_beside(points, texts, frame), strict=True):
+        if box is not None:
+            near, far = (_distance(box, point) for point in ((x, y), other))
+            assert near < far
+    assert place_beside(points, texts, frame)[0] is not None
+
+
+def _distance(box, point):
+    nearest = [min(max(value, low), high) for value, low, high in zip(point, box[:2], box[2:], strict=True)]
+    return math.dist(nearest, point)
 
 
 def test_points_on_one_spot_get_as_many_names_as_there_is_room_for():

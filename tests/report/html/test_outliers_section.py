@@ -25,6 +25,9 @@ def test_seeds_are_averaged_and_every_kind_has_a_section(fake_run, tmp_path):
     assert [section.heading for section in table.sections] == ["digits (12 images)", "noise (12 images)"]
     rows = {row.label: row.cells[0].plain for row in table.sections[1].rows}
     assert rows == {"Standard": "60.0", "DiGN": "85.0 ± 5.0"}
+    best = [[cell.best for cell in row.cells[:2]] for row in table.sections[1].rows]
+    assert best == [[False, True], [True, True]], "the higher AUROC, and the same FPR95"
+    assert not any(cell.best for row in table.sections[0].rows for cell in row.cells), "nobody to compete with"
     assert "Out of distribution" in build_page(study) and 'id="unsure"' in build_page(study)
 
 

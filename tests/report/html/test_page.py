@@ -370,7 +370,8 @@ def own_study(tmp_path_factory):
             (folder / "examples.json").write_text(json.dumps({"images": images}))
             add_confusion(folder, [str(digit) for digit in range(10)])
     add_confusion(write_fake_run(root / "standard", "Standard"), LONG_CLASSES)
-    write_fake_run(root / "long", "RSE", run={"title": "A method whose name is far too long for any chart"})
+    names = {"title": "A_method_without_spaces_whose_name_is_far_too_long_for_any_chart", "name": "a-run-" * 20}
+    add_confusion(write_fake_run(root / "long", "RSE", run=names), ["a_class_" * 12, *LONG_CLASSES])
     return root
 
 

@@ -35,6 +35,7 @@ def test_curves_and_promises_are_drawn_from_the_images(tmp_path):
     (part,) = unsure_parts(study)
     assert [title for title, _ in part.content["curves"]] == ["Clean images", "Noise"]
     assert "coverage" in {key for key, _, _ in part.content["promises"]}
+    assert all((">promised<" in chart) == (key != "answered") for key, _, chart in part.content["promises"])
     page = build_page(study)
     for text in ("Risk and coverage", "Promises under corruptions", "Knowing when it is unsure", "whisker"):
         assert text in page

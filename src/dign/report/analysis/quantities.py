@@ -204,6 +204,7 @@ _UNCERTAINTY = {
     "aupr": ("AUPR", "Average precision of the right answers in the order of confidence, in percent", True),
     "fpr95": ("FPR95", "Wrong answers accepted with 95 % of the right ones, in percent", False),
 }
+_DECIMALS = {"nll": 3, "brier": 3, "brier_reliability": 3, "aurc": 2, "augrc": 2}
 UNCERTAINTY_PLACES = {
     "clean": ("Clean {}", "clean images"),
     "noise": ("Noise {}", "mean over impulse, shot and speckle noise and their severities, as far as measured"),
@@ -227,7 +228,7 @@ UNCERTAINTY: dict[tuple[str, str], Quantity] = {
         f"{text}; {what}.",
         higher,
         _uncertainty(place, score),
-        decimals=3 if score in ("nll", "brier", "brier_reliability") else 1,
+        decimals=_DECIMALS.get(score, 1),
     )
     for place, (pattern, what) in UNCERTAINTY_PLACES.items()
     for score, (name, text, higher) in _UNCERTAINTY.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MEANS, Quantity
 from dign.report.analysis.significance import MIN_SEEDS, compare_groups, correct
-from dign.report.analysis.study import Group, Study
+from dign.report.analysis.study import Group, Study, spell_out
 from dign.report.analysis.tables import number, statistic_cell
 
 _UNDER = {
@@ -57,9 +57,11 @@ def opening(study: Study) -> list[str]:
     best, rival = ranked[0], rival_of(ranked[0], ranked)
     cell = statistic_cell(best.statistic(quantity))
     what = quantity.help[0].lower() + quantity.help[1:].replace(", in percent.", "")
-    lines = [f"{name_of(best, study)} is the best of {len(ranked)}: {cell.plain} % {what} ({quantity.label})."]
-    if len(ranked) == 1:
-        lines = [f"{name_of(best, study)}: {cell.plain} % {what} ({quantity.label})."]
+    name = name_of(best, study)
+    if best.settings and best.label != spell_out(best):  # a letter says nothing by itself
+        name = f"{name} ({best.settings_text})"
+    standing = f" is the best of {len(ranked)}" if len(ranked) > 1 else ""
+    lines = [f"{name}{standing}: {cell.plain} % {what} ({quantity.label})."]
     if quantity is not CLEAN_ACCURACY:
         lines += [_clean_line(best, ranked, study)]
     lines += _calibration_line(best, rival, study)
@@ -69,14 +71,15 @@ def opening(study: Study) -> list[str]:
 
 def _clean_line(best: Group, ranked: list[Group], study: Study) -> str:
     mean = best.mean(CLEAN_ACCURACY)
-    leader = max(ranked, key=lambda group: group.mean(CLEAN_ACCURACY))
+    others = [group for group in ranked if group is not best]
+    leader = max(others, key=lambda group: group.mean(CLEAN_ACCURACY), default=best)
     behind = leader.mean(CLEAN_ACCURACY) - mean
     if leader is best or number(behind) == "0.0":
-        return f"On clean images it is right on {number(mean)} %" + (
-            ", which no other reaches." if leader is best and len(ranked) > 1 else "."
-        )
-    others = f"{name_of(leader, study)}, the best there"
-    return f"On clean images it is right on {number(mean)} %, {number(behind)} points below {others}."
+        return f"On clean images it is right on {number(mean)} %."
+    if behind < 0:
+        return f"On clean images it is right on {number(mean)} %, which no other reaches."
+    there = f"{name_of(leader, study)}, the best there"
+    return f"On clean images it is right on {number(mean)} %, {number(behind)} points below {there}."
 
 
 def _calibration_line(best: Group, rival: Group | None, study: Study) -> list[str]:

@@ -206,7 +206,7 @@ def _with_labels(groups: Sequence[Group]) -> list[Group]:
     """Names that fit into a chart: the method's, with the settings where they are short, else with a letter."""
     variants: dict[str, dict[tuple[tuple[str, str], ...], str]] = {}
     for group in groups:
-        variants.setdefault(group.title, {})[group.settings] = _spelled_out(group)
+        variants.setdefault(group.title, {})[group.settings] = spell_out(group)
     for title, labels in variants.items():
         if any(len(label) > max(LONGEST_LABEL, len(title)) for label in labels.values()):
             marks = [*string.ascii_uppercase, *map(str, range(len(string.ascii_uppercase) + 1, len(labels) + 1))]
@@ -215,7 +215,7 @@ def _with_labels(groups: Sequence[Group]) -> list[Group]:
     return [replace(group, label=variants[group.title][group.settings]) for group in groups]
 
 
-def _spelled_out(group: Group) -> str:
+def spell_out(group: Group) -> str:
     """`DiGN (weight 0.5)`, `DiGN [second]` for one run of several that have the same settings."""
     named = [f"{name} {value}" for name, value in group.settings if name != RUN]
     runs = [value for name, value in group.settings if name == RUN]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dign.metrics.aggregation import EXCLUDED
 from dign.report.analysis.quantities import (
@@ -136,6 +136,15 @@ def cells(quantity: Quantity, groups: Sequence[Group]) -> tuple[Cell, ...]:
     )
 
 
+def mark_best(cells: Sequence[Cell], highest: bool) -> tuple[Cell, ...]:
+    """The cells, with whichever prints the same as the best marked; none where fewer than two have a number."""
+    values = [cell.value for cell in cells if cell.value is not None]
+    if len(values) < 2:
+        return tuple(cells)
+    best = (max if highest else min)(values)
+    return tuple(replace(cell, best=cell.text == number(best, cell.decimals)) for cell in cells)
+
+
 def measured(study: Study, quantities: Iterable[Quantity]) -> list[Quantity]:
     """Those that at least one run has."""
     return [q for q in quantities if any(q.read(run) is not None for run in study.runs)]
@@ -180,9 +189,11 @@ SPREAD = "Mean ± population standard deviation over seeds where there are sever
 
 def chance_text(study: Study) -> str:
     """What the ECE of a perfectly calibrated model would be on so many images, by chance alone."""
-    floors = [run.results.clean.calibration.expected_ece() for run in study.runs]
+    floors = [number(run.results.clean.calibration.expected_ece()) for run in study.runs]
+    low, high = min(floors, key=float), max(floors, key=float)
     images = study.runs[0].results.clean.count
-    return f" By chance alone, a perfectly calibrated model has an ECE of about {max(floors):.1f} on {images} images."
+    about = low if low == high else f"{low} to {high}, depending on its confidences,"
+    return f" By chance alone, a perfectly calibrated model has an ECE of about {about} on {images} images."
 
 
 def summary_table(study: Study) -> Table:
@@ -198,8 +209,12 @@ def temperature_table(study: Study) -> Table | None:
     if not measured(study, [TEMPERATURE]):
         return None
     keys = [(place, score) for place in ("clean", "noise", "all") for score in ("ece", "rmse")]
-    quantities = [TEMPERATURE, *(quantity for key in keys for quantity in (RAW[key], SCALED[key]))]
-    caption = "One temperature per run, fitted on its validation images; accuracies stay as they are. " + SPREAD
+    plain = {key: replace(RAW[key], label=f"{RAW[key].label} at T = 1") for key in keys}
+    quantities = [TEMPERATURE, *(quantity for key in keys for quantity in (plain[key], SCALED[key]))]
+    caption = (
+        "T is one temperature per run, fitted on its validation images; T = 1 is the model as it was trained. "
+        f"Accuracies stay as they are. {SPREAD}"
+    )
     return by_quantity(study, quantities, study.models, "temperature", "After temperature scaling", caption)
 
 
@@ -236,7 +251,60 @@ def promise_table(study: Study) -> Table | None:
         "refused, and prediction sets that hold the true class nine times out of ten. How that is kept under each "
         f"corruption, mean over its severities. {SPREAD}"
     )
-    return by_quantity(study, quantities, study.models, "promises", "Promises under corruptions", caption)
+    return by_quantity(study, quantities, study.models, "promises", "Promises per corruption", caption)
+
+
+def uncertainty_parts(study: Study) -> list[Table]:
+    """`uncertainty_table` in parts that stand side by side: clean images, noise, all corruptions."""
+    titles = {"clean": "Clean images", "noise": "Noise", "all": "All corruptions"}
+    return _parts(study, {
+        title: [
+            replace(quantity, label=f"{quantity.label.partition(' ')[2]} {quantity.arrow}")
+            for (where, _), quantity in UNCERTAINTY.items() if where == place
+        ]
+        for place, title in titles.items()
+    })  # fmt: skip
+
+
+def corruption_uncertainty_parts(study: Study) -> list[Table]:
+    """`corruption_uncertainty_table` in parts that stand side by side, one per score."""
+    scores = {"nll": "Log loss (NLL) ↓", "smooth_ece": "Smooth ECE ↓", "augrc": "AUGRC ↓"}
+    return _parts(study, {
+        title: [
+            replace(quantity, label=quantity.label.partition(":")[0])
+            for quantity in (corruption_uncertainty(name, score) for name in study.corruptions)
+        ]
+        for score, title in scores.items()
+    }, "Corruption")  # fmt: skip
+
+
+def promise_parts(study: Study) -> list[Table]:
+    """`promise_table` in parts that stand side by side, one per promise."""
+    titles = {
+        "error": "Wrong among the answers, % ↓",
+        "answered": "Answered, % ↑",
+        "coverage": "True class in its set, % ↑",
+        "size": "Classes in a set ↓",
+    }
+    return _parts(study, {
+        title: [
+            replace(quantity, label=quantity.label.partition(":")[0])
+            for quantity in (promise_kept(name, key) for name in ("clean", *study.corruptions))
+        ]
+        for key, title in titles.items()
+    }, "Corruption")  # fmt: skip
+
+
+def _parts(study: Study, quantities: dict[str, list[Quantity]], corner: str = "Metric") -> list[Table]:
+    """A table per title of what was measured; where there is one model, it goes without saying."""
+    found = []
+    for title, some in quantities.items():
+        if not measured(study, some):
+            continue
+        table = by_quantity(study, some, study.models, title.lower(), title, "")
+        sections = table.sections if len(study.models) > 1 else (Section(None, table.sections[0].rows),)
+        found.append(replace(table, corner=corner, sections=sections))
+    return found
 
 
 def corruption_table(study: Study) -> Table:

@@ -43,6 +43,8 @@ class Axes:
     y_ticks: Sequence[tuple[float, str]] = field(default_factory=tuple)
     x_label: str = ""
     y_label: str = ""
+    promise: tuple[float, str] | None = None
+    """A height to compare the lines with, and its name."""
 
     def x(self, value: float) -> float:
         return self._scale(value, self.x_range, self.margin[3], self.width - self.margin[1])
@@ -68,6 +70,10 @@ class Axes:
                              text_anchor="middle"))  # fmt: skip
         base = self.height - bottom
         parts.append(tag("line", class_="axis", x1=left, x2=self.width - right, y1=base, y2=base))
+        if self.promise:
+            y = self.y(self.promise[0])
+            parts.append(tag("line", class_="diagonal", x1=left, x2=self.width - right, y1=y, y2=y))
+            parts.append(tag("text", self.promise[1], class_="label", x=left + 4, y=y - 4))
         if self.x_label:
             middle = (left + self.width - right) / 2
             parts.append(tag("text", self.x_label, class_="label", x=middle, y=self.height - 4, text_anchor="middle"))
@@ -92,7 +98,8 @@ def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
         return [low]
     raw = (high - low) / max(count, 1)
     unit = 10 ** math.floor(math.log10(raw))
-    step = min((factor * unit for factor in (1, 2, 2.5, 5, 10)), key=lambda value: abs(value - raw))
+    factors = (1, 2, 2.5, 5, 10) if unit >= 10 else (1, 2, 5, 10)  # 12.5 is longer than there is room for
+    step = min((factor * unit for factor in factors), key=lambda value: abs(value - raw))
     first = math.ceil(low / step - 1e-9)
     return [round(index * step, 10) for index in range(first, math.floor(high / step + 1e-9) + 1)]
 
@@ -133,7 +140,7 @@ def line_chart(
     if tip:
         places = sorted({x for one in series for x, _ in one.points})
         parts += _hover_strips(axes, places, tip)
-    return svg(axes.width, axes.height, title, parts, zoom=1.4 if end_labels else 1.0)
+    return svg(axes.width, axes.height, title, parts, zoom=1.4)
 
 
 def _line(axes: Axes, series: Series) -> Markup:

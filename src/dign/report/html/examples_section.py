@@ -113,14 +113,18 @@ def _within_budget(pictures: Sequence[Picture], budget: int) -> list[Picture]:
 def pick_instructive(pictures: Sequence[Picture], count: int) -> list[Picture]:
     """Pictures from every class in turn, the most instructive ones first, and rather another image than the same again.
 
-    A class that has been shown once more than another waits for it.
+    A class that has been shown once more than another waits for it. Where all are right, there is nothing to learn:
+    then rather the same image under another corruption.
     """
     left = list(pictures)
     classes: Counter[str] = Counter()
     images: Counter[int] = Counter()
     found: list[Picture] = []
     while left and len(found) < count:
-        best = max(left, key=lambda one: (-classes[one.label], -images[one.index], one.instructiveness))
+        best = max(
+            left,
+            key=lambda one: (-classes[one.label], one.instructiveness > 0, -images[one.index], one.instructiveness),
+        )
         left.remove(best)
         classes[best.label] += 1
         images[best.index] += 1

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 Box = tuple[float, float, float, float]
 """left, top, right, bottom"""
 ELLIPSIS = "…"
 _NARROW, _WIDE = set("iljtfrI.,:;'|!()[]{} -"), set("mwMW@%&+=<>")
+_UPPER = set("ABCDEFGHJKLNOPQRSTUVXYZ")
 
 
 def text_width(text: str, size: float = 12.0) -> float:
     """About how wide a text is, in the unit of `size`, in bold sans serif: an upper bound, for fonts differ."""
-    return size * sum(0.45 if char in _NARROW else 1.1 if char in _WIDE else 0.75 for char in text)
+    return size * sum(
+        0.5 if char in _NARROW else 1.1 if char in _WIDE else 0.85 if char in _UPPER else 0.72 for char in text
+    )
 
 
 def shorten(text: str, width: float, size: float = 12.0) -> str:
     """The text, cut where it is wider than `width`.
 
     >>> shorten("DiGN", 100.0), shorten("an unreasonably long name", 90.0)
-    ('DiGN', 'an unreas…')
+    ('DiGN', 'an unreaso…')
     """
     if text_width(text, size) <= width:
         return text
@@ -62,14 +66,19 @@ def is_inside(box: Box, frame: Box) -> bool:
 def place_beside(
     points: Sequence[tuple[float, float]], texts: Sequence[str], frame: Box, radius: float = 7.0, size: float = 12.0
 ) -> list[Box | None]:
-    """A box for the text of each point, near it, inside `frame` and apart from all points and other boxes.
+    """A box for the text of each point, inside `frame`, nearer to it than to any other, and apart from all boxes.
 
     None where there is no such place: a legend names the point as well.
     """
     taken: list[Box] = [(x - radius, y - radius, x + radius, y + radius) for x, y in points]
     found: list[Box | None] = []
     for (x, y), text in zip(points, texts, strict=True):
-        free = (box for box in _around(x, y, text_width(text, size), size) if _fits(box, frame, taken))
+        others = [point for point in points if point != (x, y)]
+        free = (
+            box
+            for box in _around(x, y, text_width(text, size), size)
+            if _fits(box, frame, taken) and all(_apart(box, x, y) < _apart(box, *other) for other in others)
+        )
         box = next(free, None)
         found.append(box)
         if box is not None:
@@ -85,6 +94,11 @@ def _around(x: float, y: float, width: float, size: float) -> Iterable[Box]:
              ("right", "below"), ("left", "above"), ("left", "below")]  # fmt: skip
     for column, row in order:
         yield (lefts[column], tops[row], lefts[column] + width, tops[row] + 1.1 * size)
+
+
+def _apart(box: Box, x: float, y: float) -> float:
+    """The distance of a point from a box."""
+    return math.hypot(max(box[0] - x, 0.0, x - box[2]), max(box[1] - y, 0.0, y - box[3]))
 
 
 def _fits(box: Box, frame: Box, taken: Iterable[Box]) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dign.core.text import clean_text
 from dign.metrics.detection import OUTLIER_SCORES
 from dign.report.analysis.study import Study
-from dign.report.analysis.tables import Column, Row, Section, Table, runs_cell
+from dign.report.analysis.tables import Column, Row, Section, Table, mark_best, runs_cell
 from dign.report.load import Run
 
 
@@ -47,8 +47,8 @@ def outlier_table(study: Study) -> Table | None:
         column
         for score in OUTLIER_SCORES
         for column in (
-            Column(f"AUROC, {score}", "50 is chance; more is better"),
-            Column(f"FPR95, {score}", "outliers accepted with 95 % of the known images; less is better"),
+            Column(f"AUROC, {score} ↑", "50 is chance; more is better"),
+            Column(f"FPR95, {score} ↓", "outliers accepted with 95 % of the known images; less is better"),
         )
     ]
     sections = []
@@ -60,6 +60,16 @@ def outlier_table(study: Study) -> Table | None:
                 by_score = [[one for one in here if one.score == score] for score in OUTLIER_SCORES]
                 pairs = [([one.auroc for one in part], [one.fpr95 for one in part]) for part in by_score]
                 rows.append(Row(group.label, tuple(runs_cell(each) for pair in pairs for each in pair), group.slot))
-        sections.append(Section(name, tuple(rows)))
-    caption = "Percent. Test images against others that are none of the classes, told apart by a score of the model."
-    return Table("outliers", "Out of distribution", caption, "Outliers", tuple(columns), tuple(sections))
+        sections.append(Section(name, _with_best(rows)))
+    caption = (
+        "Percent; best in bold. Test images against others that show none of the classes, told apart by a score of the "
+        "model."
+    )
+    return Table("outliers", "Out of distribution", caption, "Method", tuple(columns), tuple(sections))
+
+
+def _with_best(rows: list[Row]) -> tuple[Row, ...]:
+    """The best of every column marked, AUROC and FPR95 in turn."""
+    columns = zip(*(row.cells for row in rows), strict=True)
+    marked = [mark_best(column, highest=index % 2 == 0) for index, column in enumerate(columns)]
+    return tuple(replace(row, cells=cells) for row, cells in zip(rows, zip(*marked, strict=True), strict=True))

@@ -17,12 +17,15 @@ from dign.report.analysis.story import headline, opening
 from dign.report.analysis.study import Study
 from dign.report.analysis.tables import (
     corruption_table,
+    corruption_uncertainty_parts,
     corruption_uncertainty_table,
     paper_tables,
+    promise_parts,
     promise_table,
     severity_table,
     summary_table,
     temperature_table,
+    uncertainty_parts,
     uncertainty_table,
 )
 from dign.report.html.classes_section import class_parts
@@ -39,7 +42,7 @@ from dign.report.html.result_sections import (
     small_multiples,
 )
 from dign.report.html.run_sections import run_details, runs_table, training_parts
-from dign.report.html.sequences_section import sequence_table
+from dign.report.html.sequences_section import sequence_tables
 from dign.report.html.unsure_section import unsure_parts
 from dign.report.html.worst_case_section import attack_table, certificate_parts
 from dign.report.palette import palette_css
@@ -118,8 +121,8 @@ def _corruptions(study: Study) -> Markup | None:
 
 
 def _sequences(study: Study) -> Markup | None:
-    table = sequence_table(study)
-    return render("sequences.html", sequences=table) if table else None
+    tables = sequence_tables(study)
+    return render("sequences.html", sequences=tables, methods=len(study.groups)) if tables else None
 
 
 def _classes(study: Study) -> Markup | None:
@@ -134,15 +137,22 @@ def _calibration(study: Study) -> Markup:
         temperature=temperature_table(study),
         reliability=reliability_rows(study),
         places=len(reliability_places(study)),
+        paired=any(run.results.calibrator for run in study.runs),
     )
 
 
 def _unsure(study: Study) -> Markup | None:
-    parts = unsure_parts(study)
-    corrupted = corruption_uncertainty_table(study) if study.corruptions else None
-    tables = [uncertainty_table(study), corrupted, promise_table(study), outlier_table(study)]
-    present = [table for table in tables if table is not None]
-    return render("unsure.html", parts=parts, tables=present) if parts or present else None
+    parts, outliers = unsure_parts(study), outlier_table(study)
+    titled = [(uncertainty_table(study), uncertainty_parts(study))]
+    if study.corruptions:
+        titled += [
+            (corruption_uncertainty_table(study), corruption_uncertainty_parts(study)),
+            (promise_table(study), promise_parts(study)),
+        ]
+    scores = [(whole.title, whole.caption, apart) for whole, apart in titled if whole is not None]
+    if not (parts or scores or outliers):
+        return None
+    return render("unsure.html", parts=parts, scores=scores, outliers=outliers, methods=len(study.groups))
 
 
 def _examples(study: Study) -> Markup | None:
@@ -179,13 +189,16 @@ def _paper(study: Study) -> Markup | None:
 def _about(study: Study) -> list[str]:
     images = study.runs[0].results.evaluation.images
     measured = [] if images is None else [f"{images} test images"]
-    counts = [_plural(len(study.groups), "method"), _plural(len(study.runs), "run")]
+    methods = _plural(len({group.title for group in study.groups}), "method")
+    variants = len({group.label for group in study.groups})
+    several = "" if methods == _plural(variants, "method") else f" in {_plural(variants, 'variant')}"
+    counts = [methods + several, _plural(len(study.runs), "run")]
     return [study.data, ", ".join(study.models), *measured, *counts]
 
 
 def _unbroken(text: str) -> str:
-    """A number and its percent sign stay on one line."""
-    return text.replace(" %", "\u00a0%")
+    """A number and its percent sign stay on one line, and so does mCA-N."""
+    return text.replace(" %", "\u00a0%").replace("mCA-N", "mCA\u2011N")
 
 
 def _plural(count: int, noun: str) -> str:

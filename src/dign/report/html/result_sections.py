@@ -51,6 +51,8 @@ class Against:
     places: tuple[int, ...]
     levels: tuple[Quantity, ...]
     y_label: str = "Accuracy, %"
+    promise: tuple[float, str] | None = None
+    """A value to compare with, and its name."""
 
     @classmethod
     def accuracy(cls, study: Study, names: tuple[str, ...], title: str) -> Against:
@@ -71,7 +73,7 @@ class Against:
 def severity_chart(groups: Sequence[Group], what: Against, y_range: tuple[float, float], large: bool = False) -> Markup:
     series = [_severity_series(group, what) for group in groups]
     series = [one for one in series if one.points]
-    width, height = (460.0, 300.0) if large else (300.0, 190.0)
+    width, height = (460.0, 300.0) if large else (230.0, 165.0)
     right = end_label_room([one.label for one in series]) if large else 10.0
     ticks = [(place, str(place) if place else "clean") for place in what.places]
     axes = Axes(
@@ -84,6 +86,7 @@ def severity_chart(groups: Sequence[Group], what: Against, y_range: tuple[float,
         number_ticks(*y_range, 5 if large else 4),
         "Severity" if large else "",
         what.y_label if large else "",
+        what.promise,
     )
 
     def tip(place: float) -> Tip:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dign.core.text import clean_text
+from dign.report.analysis.quantities import corruption_title
 from dign.report.analysis.study import Study
-from dign.report.analysis.tables import Column, Row, Section, Table, runs_cell
+from dign.report.analysis.tables import Column, Row, Section, Table, mark_best, runs_cell
 from dign.report.load import Run
 
-_MEAN = "mean over these"
+_MEAN = "mean"
 
 
 @dataclass(frozen=True)
@@ -34,29 +35,21 @@ def read_stable(run: Run) -> dict[str, Stable]:
     return found
 
 
-def sequence_table(study: Study) -> Table | None:
-    """Flips and top-5 distance of every method, a section for every perturbation; None where nothing was measured."""
-    by_group = [(group, [read_stable(run) for run in group.runs]) for group in study.groups]
-    by_group = [(group, [found for found in runs if found]) for group, runs in by_group]
+def sequence_tables(study: Study) -> list[Table]:
+    """Flips and top-5 distance by perturbation, a column per method; nothing where nothing was measured."""
+    by_group = [(group, [found for run in group.runs if (found := read_stable(run))]) for group in study.groups]
+    by_group = [(group, runs) for group, runs in by_group if runs]
     names = list(dict.fromkeys(name for _, runs in by_group for found in runs for name in found))
-    if not names:
-        return None
-    sections = []
-    for name in [*names, _MEAN]:
+    columns = tuple(Column(group.label, slot=group.slot) for group, _ in by_group)
+    tables = []
+    for key, title, decimals in (("flips", "Flips, % ↓", 2), ("distance", "Top-5 distance ↓", 3)):
         rows = []
-        for group, runs in by_group:
-            here = [_pick(found, name, names) for found in runs]
-            flips, distances = [one.flips for one in here if one], [one.distance for one in here if one]
-            if flips:
-                rows.append(Row(group.label, (runs_cell(flips, 2), runs_cell(distances, 3)), group.slot))
-        if rows:
-            sections.append(Section(name.replace("_", " "), tuple(rows)))
-    columns = (
-        Column("Flips %", "frames whose answer differs from that of the frame they are compared with; less is better"),
-        Column("Top-5 distance", "how far the five likeliest classes move in the ranking, 0 to 15; less is better"),
-    )
-    caption = "How stable answers are over sequences of slightly changed frames (dign evaluate --sequences)."
-    return Table("sequences", "Sequences", caption, "Perturbation", columns, tuple(sections))
+        for name in [*names, _MEAN]:
+            found = [[one for run in runs if (one := _pick(run, name, names))] for _, runs in by_group]
+            cells = [runs_cell([getattr(one, key) for one in some], decimals) for some in found]
+            rows.append(Row(corruption_title(name), mark_best(cells, highest=False)))
+        tables.append(Table(key, title, "", "Perturbation", columns, (Section(None, tuple(rows)),)))
+    return tables if names else []
 
 
 def _pick(found: dict[str, Stable], name: str, names: list[str]) -> Stable | None:

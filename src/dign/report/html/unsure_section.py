@@ -17,7 +17,7 @@ from dign.report.html.charts import Axes, Series, Tip, end_label_room, line_char
 from dign.report.html.result_sections import Against, ModelPart, per_model, severity_chart
 from dign.report.load import Run
 from dign.report.palette import dash_of
-from dign.report.scales import error_range
+from dign.report.scales import accuracy_range, error_range
 
 POINTS = 50
 Pair = tuple[str, int]
@@ -26,11 +26,12 @@ Pair = tuple[str, int]
 def unsure_parts(study: Study) -> list[ModelPart]:
     """Per model: risk-coverage curves, clean and under noise, and promises by severity; nothing for older results."""
     names = study.noises or study.counted
+    corrupted = "Noise" if study.noises else "All corruptions"
 
     def build(groups: Sequence[Group]) -> dict[str, Any] | None:
         curves = [
             chart
-            for title, keep in (("Clean images", _is_clean), ("Noise", lambda pair: pair[0] in names))
+            for title, keep in (("Clean images", _is_clean), (corrupted, lambda pair: pair[0] in names))
             if (chart := risk_chart(groups, title, keep)) is not None
         ]
         promises = promise_charts(study, groups)
@@ -87,21 +88,22 @@ def promise_charts(study: Study, groups: Sequence[Group]) -> list[tuple[str, str
     names = study.counted or tuple(study.corruptions)
     if promised is None or not names:
         return []
+    coverage, error = 100 * promised.coverage, 100 * promised.error
     kinds = (
-        ("coverage", "True class in the set, %", f"Sets that promise {100 * promised.coverage:g} %"),
-        ("error", "Wrong answers, %", f"Answers that promise at most {100 * promised.error:g} % wrong"),
-        ("answered", "Answered, %", f"How many are answered under that promise of {100 * promised.error:g} %"),
+        ("coverage", "True class in the set, %", f"Sets that promise {coverage:g} %", (coverage, "promised")),
+        ("error", "Wrong answers, %", f"Answers that promise at most {error:g} % wrong", (error, "promised")),
+        ("answered", "Answered, %", f"How many are answered under that promise of {error:g} %", None),
     )
     charts = []
-    for key, label, title in kinds:
+    for key, label, title, promise in kinds:
         places = (0, *study.severities)
         levels = tuple(_promise(key, place, names) for place in places)
-        what = Against(title, places, levels, label)
+        what = Against(title, places, levels, label, promise)
         values = what.values(groups)
         if values:
-            low = min([*values, 100 * promised.coverage]) if key == "coverage" else 0.0
-            high = 100.0 if key != "error" else max(*values, 100 * promised.error, 1.0)
-            charts.append((key, title, severity_chart(groups, what, (max(low - 5, 0.0), high), large=True)))
+            low, high = accuracy_range([*values, coverage]) if key == "coverage" else (0.0, 100.0)
+            span = error_range([*values, 1.2 * error]) if key == "error" else (low, high)
+            charts.append((key, title, severity_chart(groups, what, span, large=True)))
     return charts
 
 
