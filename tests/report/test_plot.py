@@ -6,6 +6,7 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
+import dign
 from dign.core.errors import UserError
 from dign.metrics import Calibration
 from dign.report import plot
@@ -58,6 +59,28 @@ def test_the_risk_at_full_coverage_is_the_error(demo_runs):
     run = load_run(demo_runs / "dign")
     (line,) = drawn_lines(plot.risk_coverage(run, "clean").axes[0]).values()
     assert line[-1] == (pytest.approx(100), pytest.approx(100 - run.results.clean.accuracy))
+
+
+def test_results_that_keep_their_images_give_the_exact_curve():
+    sure = torch.tensor([0.9, 0.88, 0.86, 0.84])  # one bin: its counts cannot tell that the surest answer is right
+
+    def predict(images):
+        return torch.stack([images[:, 0, 0, 0], 1 - images[:, 0, 0, 0]], 1)
+
+    images = sure.view(4, 1, 1, 1).expand(4, 3, 8, 8)
+    conditions = dign.Conditions(corruptions=[], severities=[1])
+    results = dign.evaluate(predict, (images, torch.tensor([0, 0, 1, 1])), conditions)
+    (line,) = drawn_lines(plot.risk_coverage(results, "clean").axes[0]).values()
+    assert min(risk for _, risk in line) == 0 and line[-1] == (pytest.approx(100), pytest.approx(50))
+
+
+def test_more_diagrams_than_fit_side_by_side_go_below(demo_runs):
+    figure = plot.reliability({f"a long name of a run, number {i}": demo_runs / "dign" for i in range(6)})
+    places = [axes.get_subplotspec() for axes in figure.axes]
+    assert [(place.rowspan.start, place.colspan.start) for place in places] == [
+        (0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1),
+    ]  # fmt: skip
+    assert all("…" in axes.get_title(loc="left") for axes in figure.axes)
 
 
 def test_a_landscape_has_its_four_panels(fake_run, tmp_path):

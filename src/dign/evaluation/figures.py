@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dign.core.text import escape_mathtext
 from dign.metrics import Calibration
 from dign.metrics.aggregation import pool
+from dign.metrics.calibration_bins import wilson_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from dign.evaluation.results import Results
 
-SOFT, RULE = "#5b606a", "#dfdcd4"
+INK, SOFT, RULE = "#1b1d21", "#5b606a", "#dfdcd4"
 COLORS = {"noise": "#c2410c", "blur": "#1d4ed8", "weather": "#15803d", "digital": "#7e22ce"}
 OTHER = "#475569"
 
@@ -64,7 +65,7 @@ def _draw_severities(axes: Axes, results: Results) -> None:
 
 
 def draw_reliability(axes: Axes, calibration: Calibration, color: str, title: str) -> None:
-    """Accuracy per confidence bin with the overconfidence above it; bins with few predictions are pale."""
+    """Accuracy per confidence bin with its 95 % interval and the overconfidence above it; bins with few are pale."""
     bins = calibration.reliability()
     width = 100 / calibration.bins
     total = sum(bins["count"])
@@ -75,6 +76,8 @@ def draw_reliability(axes: Axes, calibration: Calibration, color: str, title: st
         overconfidence = 100 * max(confidence - accuracy, 0.0)
         for height, bottom, alpha in ((100 * accuracy, 0.0, 0.8), (overconfidence, 100 * accuracy, 0.22)):
             axes.bar(left, height, 0.92 * width, bottom, align="edge", color=color, alpha=alpha * strength)
+        low, high = wilson_interval(accuracy, count)
+        axes.vlines(left + 0.46 * width, 100 * low, 100 * high, color=INK, linewidth=0.8, alpha=0.55)
     axes.plot([0, 100], [0, 100], color=SOFT, linestyle=(0, (3, 3)), linewidth=1)
     axes.set(xlim=(0, 100), ylim=(0, 100), xticks=(0, 50, 100), yticks=(0, 50, 100), aspect="equal")
     axes.set_xlabel("Confidence, %")

@@ -187,3 +187,14 @@ def calibration(probabilities: Tensor, labels: Tensor, bins: int = 16) -> Calibr
     57.01
     """
     return measure(Calibration(bins), probabilities, labels)
+
+
+def wilson_interval(share: float, count: float, z: float = 1.96) -> tuple[float, float]:
+    """The interval of a share that was found in `count` predictions (Wilson 1927), 95 % by default.
+
+    >>> [round(end, 3) for end in wilson_interval(0.5, 100)]
+    [0.404, 0.596]
+    """
+    center = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    return max(center - half, 0.0), min(center + half, 1.0)

@@ -74,11 +74,14 @@ def _draw_noise(axes: Axes, study: Study, groups: tuple[Group, ...]) -> None:
     axes.set_title("Accuracy as noise grows", loc="left", fontweight="bold", fontsize=11)
 
 
-def draw_line(axes: Axes, points: Sequence[tuple[float, float]], slot: int, label: str, dash: str = "") -> None:
-    """A line with the color and the marker of a slot."""
+def draw_line(
+    axes: Axes, points: Sequence[tuple[float, float]], slot: int, label: str, dash: str = "", markers: bool = True
+) -> None:
+    """A line with the color and the marker of a slot; a marker on the edge of the axes is whole."""
     pattern = tuple(float(part) / 2 for part in dash.split())
-    axes.plot(*zip(*points, strict=True), color=color_of(slot), marker=MARKERS[marker_of(slot)], markersize=5,
-              linewidth=2, linestyle=(0, pattern) if pattern else "-", label=label)  # fmt: skip
+    axes.plot(*zip(*points, strict=True), color=color_of(slot), marker=MARKERS[marker_of(slot)] if markers else "",
+              markersize=5, linewidth=2, linestyle=(0, pattern) if pattern else "-", label=label,
+              clip_on=False)  # fmt: skip
 
 
 def finish_severity_axes(axes: Axes, severities: Sequence[int]) -> None:

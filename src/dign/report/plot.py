@@ -11,34 +11,43 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import torch
 
 from dign.core.errors import UserError
 from dign.core.text import escape_mathtext
 from dign.evaluation.figures import RULE, draw_reliability, strip_frame
 from dign.evaluation.results import Results
 from dign.metrics import Calibration
+from dign.metrics import risk_coverage as exact_curve
 from dign.metrics.aggregation import MCA_N_CORRUPTIONS
 from dign.report.analysis.quantities import corruption_title
 from dign.report.analysis.study import METHOD_ORDER
 from dign.report.analysis.tables import number
 from dign.report.figures import draw_legend, draw_line, figure_style, finish_severity_axes
+from dign.report.html.labels import shorten
 from dign.report.html.landscape_section import PANELS, read_curve
+from dign.report.html.unsure_section import POINTS, gather_images
 from dign.report.load import Run, load_run
 from dign.report.palette import color_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MOST_IN_A_ROW = 4
+WIDEST_TITLE = 230.0
+"""Of a diagram, in units of `labels.text_width` for a size of 12."""
 OneRun = Run | Results | Path | str
 Runs = OneRun | Sequence[OneRun] | Mapping[str, OneRun]
 """Results or a run's folder, several of them, or several with the names that the figure gives them."""
 
 
 def reliability(runs: Runs, under: str = "clean", severity: int | None = None) -> Figure:
-    """Draw accuracy against confidence, one diagram per run.
+    """Draw accuracy against confidence with 95 % intervals, one diagram per run.
 
     Args:
         runs: `Results` or the folder of an evaluated run, a sequence of these, or a mapping from names to these.
@@ -55,12 +64,17 @@ def reliability(runs: Runs, under: str = "clean", severity: int | None = None) -
 
     named = _named(runs)
     with figure_style():
-        figure = Figure(figsize=(0.4 + 2.9 * len(named), 3.4), dpi=160, layout="constrained", facecolor="white")
-        axes = figure.subplots(1, len(named), squeeze=False)[0]
-        for place, (name, run), slot in zip(axes, named.items(), _slots(named), strict=True):
+        rows, columns = math.ceil(len(named) / MOST_IN_A_ROW), min(len(named), MOST_IN_A_ROW)
+        size = (0.4 + 2.9 * columns, 3.4 * rows)
+        figure = Figure(figsize=size, dpi=160, layout="constrained", facecolor="white")
+        axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+        for place, (name, run), slot in zip(axes, named.items(), _slots(named), strict=False):
             counts = _pooled(run, under, severity)
-            title = f"{escape_mathtext(name)}\nECE {number(counts.compute().ece)}, {_condition(under, severity)}"
+            short = escape_mathtext(shorten(name, WIDEST_TITLE))
+            title = f"{short}\nECE {number(counts.compute().ece)}, {_condition(under, severity)}"
             draw_reliability(place, counts, color_of(slot), title)
+        for place in axes[len(named) :]:
+            place.remove()
     return figure
 
 
@@ -82,7 +96,7 @@ def accuracy_by_severity(runs: Runs, under: str = "noise") -> Figure:
     named = _named(runs)
     severities: set[int] = set()
     with figure_style():
-        figure = Figure(figsize=(5.6, 3.6), dpi=160, layout="constrained", facecolor="white")
+        figure = Figure(figsize=(_width(named), 3.6), dpi=160, layout="constrained", facecolor="white")
         axes = figure.subplots()
         for (name, run), slot in zip(named.items(), _slots(named), strict=True):
             accuracies = _accuracies(run, under)
@@ -97,7 +111,8 @@ def accuracy_by_severity(runs: Runs, under: str = "noise") -> Figure:
 def risk_coverage(runs: Runs, under: str = "noise", severity: int | None = None) -> Figure:
     """Draw the error of the predictions that are kept against the share that is kept, the most confident ones first.
 
-    The results hold counts per bin of confidence, so the curve is exact where a bin ends and straight in between.
+    Results that keep what each image got give the exact curve. Others, as those of older versions, hold counts per bin
+    of confidence: then the curve has a mark where a bin ends, is exact there, and straight in between.
 
     Args:
         runs: `Results` or the folder of an evaluated run, a sequence of these, or a mapping from names to these.
@@ -114,10 +129,12 @@ def risk_coverage(runs: Runs, under: str = "noise", severity: int | None = None)
 
     named = _named(runs)
     with figure_style():
-        figure = Figure(figsize=(5.6, 3.6), dpi=160, layout="constrained", facecolor="white")
+        figure = Figure(figsize=(_width(named), 3.6), dpi=160, layout="constrained", facecolor="white")
         axes = figure.subplots()
         for (name, run), slot in zip(named.items(), _slots(named), strict=True):
-            draw_line(axes, risk_coverage_curve(_pooled(run, under, severity)), slot, escape_mathtext(name))
+            exact = _exact_risk_coverage(run, under, severity)
+            curve = exact or risk_coverage_curve(_pooled(run, under, severity))
+            draw_line(axes, curve, slot, escape_mathtext(name), markers=not exact)
         axes.set(xlim=(0, 102), xlabel="Coverage: predictions kept, %", ylabel="Risk: errors among them, %")
         axes.set_ylim(0, max(5.0, axes.get_ylim()[1]))
         axes.set_title(f"Risk and coverage, {_condition(under, severity)}", loc="left", fontweight="bold", fontsize=11)
@@ -125,6 +142,21 @@ def risk_coverage(runs: Runs, under: str = "noise", severity: int | None = None)
         draw_legend(axes)
         strip_frame(axes)
     return figure
+
+
+def _exact_risk_coverage(run: Run, under: str, severity: int | None) -> list[tuple[float, float]]:
+    """(coverage, risk) in percent from every image; nothing where the results do not keep the images."""
+    names = ["clean"] if under == "clean" else _corruptions(run, under)
+
+    def keep(pair: tuple[str, int]) -> bool:
+        return pair[0] in names and (under == "clean" or severity in (None, pair[1]))
+
+    found = gather_images(run, keep)
+    if found is None:
+        return []
+    confidence, correct = (torch.from_numpy(column) for column in found)
+    coverage, risk = exact_curve(confidence, correct, POINTS)
+    return [(100 * x, 100 * y) for x, y in zip(coverage, risk, strict=True)]
 
 
 def risk_coverage_curve(calibration: Calibration) -> list[tuple[float, float]]:
@@ -171,6 +203,11 @@ def landscape(runs: Runs) -> Figure:
             strip_frame(axes)
         draw_legend(figure.axes[1])
     return figure
+
+
+def _width(named: Mapping[str, Run]) -> float:
+    """Inches for the axes and a legend beside them."""
+    return max(5.6, 4.4 + 0.085 * max(map(len, named)))
 
 
 def _named(runs: Runs) -> dict[str, Run]:

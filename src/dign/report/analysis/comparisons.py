@@ -48,7 +48,7 @@ def difference_table(study: Study) -> Table | None:
         f"({main_quantity(study).label}), both are corrected for all pairs of methods and all columns (Bonferroni): "
         "the intervals hold together with 95 %."
     )
-    columns = tuple(Column(quantity.label.removeprefix("Corrupt "), quantity.help) for quantity in quantities)
+    columns = tuple(Column(quantity.short_label, quantity.help) for quantity in quantities)
     return Table("differences", "The best against the others", caption, "Method", columns, tuple(sections))
 
 

@@ -50,6 +50,11 @@ class Quantity:
     """How it follows from what each image got; None where it does not."""
 
     @property
+    def short_label(self) -> str:
+        """For the head of a column: 'ECE-N' for 'Corrupt ECE-N'; but an accuracy says of what it is."""
+        return self.label if self.label.endswith("acc.") else self.label.removeprefix("Corrupt ")
+
+    @property
     def arrow(self) -> str:
         return {True: "↑", False: "↓", None: ""}[self.higher_is_better]
 

@@ -154,7 +154,7 @@ def by_method(study: Study, quantities: Sequence[Quantity], key: str, title: str
     """Methods as rows, quantities as columns, a section per model."""
     quantities = measured(study, quantities)
     columns = [Column("Seeds", "Number of runs with different seeds.")]
-    columns += [Column(f"{q.label.removeprefix('Corrupt ')} {q.arrow}", q.help) for q in quantities]
+    columns += [Column(f"{q.short_label} {q.arrow}", q.help) for q in quantities]
     sections = []
     for model in study.models:
         groups = study.of_model(model)

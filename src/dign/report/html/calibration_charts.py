@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from dign.metrics import Calibration
+from dign.metrics.calibration_bins import wilson_interval
 from dign.report.analysis.tables import number
 from dign.report.html.charts import WIDEST_LABEL, Axes, marker, number_ticks, svg, tip_text
 from dign.report.html.labels import Box, place_beside, shorten
@@ -50,17 +50,6 @@ def reliability_diagram(title: str, calibration: Calibration, slot: int) -> Mark
     diagonal = tag("line", class_="diagonal", x1=upper.x(0), y1=upper.y(0), x2=upper.x(1), y2=upper.y(1))
     marks = tag("g", bars, class_=f"s{slot}")
     return svg(width, height, title, upper.frame(), lower.frame(), marks, diagonal, hits)
-
-
-def wilson_interval(share: float, count: float, z: float = 1.96) -> tuple[float, float]:
-    """The interval of a share that was found in `count` predictions (Wilson 1927), 95 % by default.
-
-    >>> [round(end, 3) for end in wilson_interval(0.5, 100)]
-    [0.404, 0.596]
-    """
-    center = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
-    return max(center - half, 0.0), min(center + half, 1.0)
 
 
 def _bin_bars(

@@ -17,6 +17,8 @@ from dign.report.html.result_sections import ModelPart, per_model
 
 MOST = 20
 """Classes up to which there is a matrix with all of them; of more, as many pairs and classes are listed."""
+FEW = 6
+"""Classes up to which their names may take more room than their cells need."""
 MOST_WITH_NUMBERS = 12
 """Classes up to which a cell has room for its number."""
 WIDTH = 300.0
@@ -110,7 +112,8 @@ def _show(group: Group, matrix: Matrix, classes: Sequence[str]) -> Shown:
 def confusion_chart(title: str, counts: Sequence[Sequence[int]], classes: Sequence[str], slot: int) -> Markup:
     """A confusion matrix: rows are true classes, columns predicted ones, numbers are percent of the row."""
     size = 11.0 if len(classes) <= MOST_WITH_NUMBERS else 8.5
-    room = min(max(text_width(name, size) for name in classes) + 8, 0.27 * WIDTH)
+    most = 0.4 if len(classes) <= FEW else 0.27
+    room = min(max(text_width(name, size) for name in classes) + 8, most * WIDTH)
     side = (WIDTH - room - 2) / len(classes)
     names = [shorten(name, room - 6, size) for name in classes]
     upright = all(text_width(name, size) <= side for name in names)

@@ -48,7 +48,7 @@ def risk_chart(groups: Sequence[Group], title: str, keep: Callable[[Pair], bool]
     """Error among the most confident images against the share of them; None where no run keeps its images."""
     series = []
     for group in groups:
-        found = [_gather(run, keep) for run in group.runs]
+        found = [gather_images(run, keep) for run in group.runs]
         parts = [part for part in found if part is not None]
         if parts:
             confidence, correct = (torch.from_numpy(np.concatenate(column)) for column in zip(*parts, strict=True))
@@ -69,7 +69,8 @@ def risk_chart(groups: Sequence[Group], title: str, keep: Callable[[Pair], bool]
     return title, line_chart(f"Risk and coverage: {title.lower()}", axes, series, tip, end_labels=True)
 
 
-def _gather(run: Run, keep: Callable[[Pair], bool]) -> tuple[np.ndarray, np.ndarray] | None:
+def gather_images(run: Run, keep: Callable[[Pair], bool]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Confidence and whether it is right, of every image under the conditions to keep; None where none is kept."""
     record = run.results.images
     pairs = [pair for pair in record.conditions if keep(pair)] if record else []
     if record is None or not pairs:
