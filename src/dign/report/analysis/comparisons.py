@@ -102,5 +102,7 @@ def _comparison_row(quantity: Quantity, first: Group, second: Group, difference:
     better = (False, False) if number(a, digits) == number(b, digits) else (first_wins, not first_wins)
     cells = [statistic_cell(statistic, best, digits) for statistic, best in zip(statistics, better, strict=True)]
     change = Cell(signed(difference.mean, digits), difference.mean)
-    verdict = f"not tested: {difference.verdict}" if difference.p is None else f"{difference.verdict}, {difference.p_text}"
+    verdict = (
+        f"not tested: {difference.verdict}" if difference.p is None else f"{difference.verdict}, {difference.p_text}"
+    )
     return Row(label, (*cells, change, Cell(verdict)), help=quantity.help)
