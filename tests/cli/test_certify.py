@@ -21,6 +21,17 @@ def test_a_run_is_certified_and_drawn(dign_command, tmp_path):
     )
     (summary,) = json.loads(said)
     assert summary["images"] == 5 and "rows" not in summary
+    hub, certified = tmp_path / "hub", tmp_path / "certified"
+    assert dign_command("hub", "save", out, hub)[0] == 0
+    plan = ("--sigma", 0.2, "--n", 200, "--n0", 10, "--images", 5)
+    code, said, _ = dign_command("certify", f"hub:{hub}", *plan, "--out", certified, "--json")
+    (shared,) = json.loads(said)
+    assert code == 0 and shared["certified_accuracy"] == summary["certified_accuracy"]
+    assert (certified / "hub" / "certificates-0.2.json").is_file() and not list(hub.glob("certificates*"))
+    code, _, told = dign_command("certify", hub, *plan, "--data", f"folder:{tmp_path}/nowhere")
+    assert code == 2 and "nowhere" in told
+    code, _, told = dign_command("certify", out, *plan, "--data", "digits")
+    assert code == 2 and "--data is for hub folders" in told
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Which images a model has not been trained on: by digests of their pixels, wherever they are."""
 
+import json
 import shutil
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from dign.core.errors import UserError
 from dign.data import load
 from dign.publish.hub import save_hub_folder
-from dign.runs.held_out import describe_seen, find_seen, held_out_for_hub, held_out_for_run
+from dign.runs.held_out import describe_seen, find_seen, find_test_images, held_out_for_hub, held_out_for_run
 from dign.runs.hub_config import read_hub_config
 from dign.runs.seen_images import digest_images
 from dign.training.loop import train
@@ -75,3 +76,27 @@ def test_copies_of_training_images_in_a_folder_are_left_out(run, hub, tmp_path):
     held = held_out_for_hub(hub, f"folder:{tmp_path}")
     assert len(held.split) == 10 and held.left_out == 10
     assert len(held_out_for_run(run, f"folder:{tmp_path}").split) == 10
+
+
+def test_a_hub_folder_is_measured_on_test_images_that_it_has_not_seen(run, hub, tmp_path):
+    from PIL import Image
+
+    assert torch.equal(find_test_images(hub).split.images, run.data().test.images)
+    data = load("digits", size=8)
+    for split, digit in [("train", digit) for digit in range(10)] + [("test", digit) for digit in range(10)]:
+        folder = tmp_path / split / str(digit)
+        folder.mkdir(parents=True)
+        for name, part in (("seen", run.data().train), ("new", data.test)):
+            image = part.images[int((part.labels == digit).nonzero()[0])]
+            Image.fromarray(image.permute(1, 2, 0).numpy()).save(folder / f"{name}.png")
+    found = find_test_images(hub, f"folder:{tmp_path}")
+    assert (len(found.split), found.left_out) == (10, 10)
+
+
+def test_a_hub_folder_of_own_images_must_be_told_which_to_measure(hub, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(hub, folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "data": "folder:photos"}))
+    with pytest.raises(UserError, match="name images with `data`"):
+        find_test_images(folder)

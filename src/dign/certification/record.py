@@ -25,7 +25,10 @@ from dign.data.names import hide_folder_path
 from dign.models.winograd import use_winograd
 from dign.parallel.devices import pick_device
 from dign.parallel.team import SINGLE_PROCESS, Team
+from dign.runs.classifier import load_model
 from dign.runs.folder import Run
+from dign.runs.held_out import find_test_images
+from dign.runs.hub_config import read_hub_config
 
 SCHEMA = 1
 MAX_RECORD_SIZE = 2**28
@@ -80,8 +83,47 @@ class Row:
     attack: float | None = None
 
 
-def certify_run(
-    run: Run,
+@dataclass(frozen=True)
+class Target:
+    """What is certified: a network, the test images, what the file says about them, and the folder it goes to."""
+
+    model: torch.nn.Module
+    split: Split
+    about: dict[str, str]
+    folder: Path
+
+
+def target_of_run(run: Run) -> Target:
+    """A finished run and its test images; its certificates go to its folder."""
+    model = run.model()
+    if run.config.winograd:
+        use_winograd(model)
+    about = {
+        "name": run.path.resolve().name,
+        "method": run.config.method,
+        "model": run.config.model,
+        "data": hide_folder_path(run.config.data),
+    }
+    return Target(model, run.data().test, about, run.path)
+
+
+def target_of_hub(folder: Path, data: str | None, out: Path) -> Target:
+    """The model of a hub folder, the test images of its data or of other data; certificates go to OUT/NAME."""
+    images, config, name = find_test_images(folder, data), read_hub_config(folder), folder.resolve().name
+    model = load_model(folder).model
+    use_winograd(model)
+    about = {"name": name, "method": config["method"], "model": config["model"], "data": images.name}
+    return Target(model, images.split, about, out / name)
+
+
+def certify_run(run: Run, plan: Plan, **options: Any) -> dict[str, Any]:
+    """Certify test images of a finished run, into certificates-SIGMA.json in its folder: see `certify_target`."""
+    plan.check()
+    return certify_target(target_of_run(run), plan, **options)
+
+
+def certify_target(
+    target: Target,
     plan: Plan,
     *,
     device: str = "auto",
@@ -89,12 +131,12 @@ def certify_run(
     team: Team = SINGLE_PROCESS,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
-    """Certify test images of a finished run; writes certificates-SIGMA.json into its folder and returns its contents.
+    """Certify test images; writes certificates-SIGMA.json into the target's folder and returns its contents.
 
     A row is appended to certificates-SIGMA.jsonl as soon as an image is done: an interrupted command resumes there.
 
     Args:
-        run: A finished run.
+        target: The model and its images.
         plan: How to certify.
         device: auto, cpu, cuda, ...
         batch_size: Noisy copies that pass through the model at once.
@@ -105,26 +147,25 @@ def certify_run(
         UserError: A setting makes no sense, before anything is written.
     """
     plan.check()
-    target = team.device or pick_device(device)
-    model = run.model()
-    if run.config.winograd:
-        use_winograd(model)
-    model = model.to(target, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    split = run.data().test
+    place = team.device or pick_device(device)
+    model = target.model.to(place, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    split = target.split
     indices = spread_indices(len(split), plan.images)
-    record = run.path / f"certificates-{plan.sigma:g}.jsonl"
+    record = target.folder / f"certificates-{plan.sigma:g}.jsonl"
     header = {
         "schema": SCHEMA,
         "plan": {**asdict(plan), "radii": list(plan.resolve_radii())},
         "test_images": len(split),
     }
     with team.all_or_none():
+        if team.is_rank_zero:
+            target.folder.mkdir(parents=True, exist_ok=True)
         done = _read_rows(record, header) if team.is_rank_zero else {}
     done = team.gather(done)[0]
     remaining = [index for index in indices if index not in done]
     for first in range(0, len(remaining), team.world_size):
         mine = remaining[first + team.rank : first + team.rank + 1]
-        rows = [_certify_image(model, split, index, plan, target, batch_size) for index in mine]
+        rows = [_certify_image(model, split, index, plan, place, batch_size) for index in mine]
         for row in (row for part in team.gather(rows) for row in part):
             done[row.index] = row
             if team.is_rank_zero:
@@ -133,9 +174,8 @@ def certify_run(
         progress(len(done), len(indices))
     result = {
         **header,
-        "run": {"name": run.path.resolve().name, "method": run.config.method, "model": run.config.model,
-                "data": hide_folder_path(run.config.data)},
-        "made": {"commit": git_commit(), "time": now(), "versions": versions(), "device": target.type},
+        "run": target.about,
+        "made": {"commit": git_commit(), "time": now(), "versions": versions(), "device": place.type},
         **summarize([done[index] for index in indices], plan.resolve_radii()),
         "rows": [asdict(done[index]) for index in indices],
     }  # fmt: skip

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command("certify", short_help="Prove how far images may be pushed before the answer changes.")
-@click.argument("runs", nargs=-1, required=True, type=click.Path(), metavar="RUN [RUN ...]")
+@click.argument("runs", nargs=-1, required=True, type=click.Path(), metavar="RUN|HUB...")
 @click.option("--sigma", type=float, required=True, help="standard deviation of the noise, in [0,1] pixel units")
 @click.option("--n", type=click.IntRange(min=1), default=10_000, show_default=True, help="noisy copies that certify")
 @click.option(
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 )
 @click.option("--alpha", type=float, default=0.001, show_default=True, help="probability of a wrong certificate")
 @click.option("--images", type=click.IntRange(min=1), default=500, show_default=True, help="test images, spread evenly")
+@click.option("--data", metavar="NAME", help="images for hub folders: a data set or folder:PATH  [default: their own]")
+@click.option("--out", type=click.Path(), default=".", show_default=True, help="where certificates of hub folders go")
 @click.option("--radii", metavar="LIST", help="radii of the table, as in 0.25,0.5  [default: what n/8 can certify]")
 @click.option("--early/--all-draws", default=True, show_default=True, help="stop once the radii are decided")
 @click.option("--attack", is_flag=True, help="also look for the smallest change that alters each answer")
@@ -40,12 +42,14 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
 
     The answer is the class that noisy copies of the image get most often. It provably does not change within a
     radius, in l2 norm, with probability 1 - alpha. --attack looks for the smallest change that does alter the answer:
-    the truth lies between the two. Writes certificates-SIGMA.json into each run's folder, one row per image; an
-    interrupted command resumes. Certificates want a model that was trained with noise of about this sigma.
+    the truth lies between the two. Writes certificates-SIGMA.json into each run's folder (of a hub folder: into
+    OUT/NAME), one row per image; an interrupted command resumes. Certificates want a model that was trained with noise
+    of about this sigma.
 
     \b
     Examples:
       dign certify runs/dign --sigma 0.25
+      dign certify hub:models/cifar10 --sigma 0.1 --out certified
       dign certify runs/a runs/b --sigma 0.12 --n 100000 --images 500 --figure curves.png
     """
     import json
@@ -53,11 +57,20 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from dign.certification.record import Plan, certify_run
+    from dign.certification.record import Plan, Target, certify_target, target_of_hub, target_of_run
     from dign.core.allocator import reuse_memory
+    from dign.core.errors import UserError
     from dign.core.files import replace_file
     from dign.parallel.fabric import join_processes
     from dign.runs.folder import load_run
+    from dign.runs.hub_config import HUB_PREFIX, hub_folder, is_hub_folder
+
+    def open_target(where: str) -> Target:
+        if where.startswith(HUB_PREFIX) or is_hub_folder(hub_folder(where)):
+            return target_of_hub(hub_folder(where), options["data"], Path(options["out"]))
+        if options["data"]:
+            raise UserError(f"`data` is for hub folders, and {where} is not one: a run is certified on its own images.")
+        return target_of_run(load_run(where))
 
     plan = Plan(
         **{key: options[key] for key in ("sigma", "n0", "n", "alpha", "images", "seed", "early", "attack")},
@@ -69,7 +82,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     reuse_memory()
     team = join_processes(options["device"], options["devices"], options["nodes"])
     with team.all_or_none():
-        opened = [load_run(path) for path in runs]
+        opened = [open_target(where) for where in runs]
     console = Console(stderr=True, quiet=bool(options["quiet"]) or not team.is_rank_zero, soft_wrap=True)
     results = []
     columns = (TextColumn("[bold]{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("images"))
@@ -77,11 +90,11 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
         team.report_dead_peer("certify again: it resumes"),
         Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as progress,
     ):
-        for run in opened:
-            task = progress.add_task(f"certify {run.path.resolve().name}", total=None)
+        for target in opened:
+            task = progress.add_task(f"certify {target.about['name']}", total=None)
             follow = partial(_update, progress, task)
             where = {"device": options["device"], "batch_size": options["batch_size"], "team": team}
-            results.append(certify_run(run, plan, progress=follow, **where))
+            results.append(certify_target(target, plan, progress=follow, **where))
     if not team.is_rank_zero:
         return
     console.print(make_table(results))
@@ -154,5 +167,5 @@ def summary_line(result: dict[str, Any]) -> str:
     """What the table is about, in words."""
     return (
         f"{result['run']['name']}: {result['images']} images, sigma {result['plan']['sigma']:g}, at most "
-        f"{result['plan']['n']} draws an image; the rows are in its folder, in certificates-*.json"
+        f"{result['plan']['n']} draws an image; the rows are in certificates-*.json"
     )

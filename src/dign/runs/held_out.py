@@ -12,7 +12,7 @@ from dign.core.errors import UserError, join_names
 from dign.data import load
 from dign.data.dataset import DataSet, Split
 from dign.data.framing import Framing
-from dign.data.names import FOLDER_PREFIX, hide_folder_path
+from dign.data.names import FOLDER_PREFIX, hide_folder_path, split_prefix
 from dign.data.sources.folder import has_own_test_split
 from dign.runs.folder import Run, load_run_data
 from dign.runs.hub_config import read_hub_config
@@ -79,6 +79,34 @@ def held_out_for_hub(folder: Path, name: str, *, skip_unreadable: bool = False) 
     return _unseen(folder, name, data, find_seen(folder, config), config["classes"], (height, width))
 
 
+def find_test_images(folder: Path, name: str | None = None) -> HeldOutImages:
+    """The test images of a data set, for the model of a hub folder; of a folder's images those that it has not seen.
+
+    Args:
+        folder: The hub folder.
+        name: A data set, or "folder:PATH", with the model's classes; by default what the model was trained on.
+
+    Raises:
+        UserError: The data is not named and not known, or has other classes or sizes, or its images were all seen.
+    """
+    config = read_hub_config(folder)
+    if name is None and split_prefix(config["data"])[0]:
+        raise UserError(f"{folder} was trained on {config['data']}, which need not be here: name images with `data`.")
+    name = name or str(config["data"])
+    height, width = config["image_size"]
+    size = height if height == width else None
+    data = load(name, size=size, validation=0.0, framing=Framing(**config["framing"]))
+    _check_fits(folder, name, data, config["classes"], (height, width))
+    if not name.startswith(FOLDER_PREFIX):
+        return HeldOutImages(name, data.test, 0)
+    seen = find_seen(folder, config)
+    kept = [index for index, digest in enumerate(digest_split(data.test)) if digest not in seen]
+    if not kept:
+        raise UserError(f"{folder} was trained on all test images of {hide_folder_path(name)}: name others.")
+    split = data.test.select(torch.tensor(kept, dtype=torch.long))
+    return HeldOutImages(hide_folder_path(name), split, len(data.test) - len(kept))
+
+
 def find_seen(folder: Path, config: dict[str, Any]) -> frozenset[str]:
     """The digests of the images that the model of a hub folder was trained on.
 
@@ -109,9 +137,8 @@ def describe_seen(run: Run) -> dict[str, Any]:
     }
 
 
-def _unseen(
-    model: Path, name: str, data: DataSet, seen: frozenset[str], classes: list[str], image_size: tuple[int, int]
-) -> HeldOutImages:
+def _check_fits(model: Path, name: str, data: DataSet, classes: list[str], image_size: tuple[int, int]) -> None:
+    """Raise a `UserError` if images have other classes or another size than a model takes."""
     if list(data.classes) != list(classes):
         raise UserError(
             f"{model} knows the classes {join_names(classes)}, but {name} has {join_names(data.classes)}: name data "
@@ -120,6 +147,12 @@ def _unseen(
     if data.image_size != image_size:
         wanted, found = ("x".join(map(str, size)) for size in (image_size, data.image_size))
         raise UserError(f"{model} takes images of {wanted} pixels, but those of {name} have {found}.")
+
+
+def _unseen(
+    model: Path, name: str, data: DataSet, seen: frozenset[str], classes: list[str], image_size: tuple[int, int]
+) -> HeldOutImages:
+    _check_fits(model, name, data, classes, image_size)
     parts = [data.train, data.validation, *([] if has_own_test_split(name) else [data.test])]
     pool = Split(torch.cat([part.images for part in parts]), torch.cat([part.labels for part in parts]))
     kept = [index for index, digest in enumerate(digest_split(pool)) if digest not in seen]
