@@ -30,4 +30,7 @@ def test_a_remark_is_printed_once_and_a_bar_names_its_work(monkeypatch):
         report("Waiting for another process", 0, None)
         report("Waiting for another process", 0, None)
         report("Decoding", 1, 2)
+    with TerminalBar(delay=3600.0) as report:
+        report("Comparing", 1, 2)
+    assert "Comparing" not in terminal.getvalue()
     assert terminal.getvalue().count("Waiting for another process") == 1 and "Decoding" in terminal.getvalue()

@@ -5,7 +5,15 @@ import torch
 
 from dign.core.errors import UserError
 from dign.data.dataset import DataSet, Split
-from dign.runs.seen_images import SEEN_FILE, digest_images, digest_seen, read_seen, separate_seen, write_seen
+from dign.runs.seen_images import (
+    SEEN_FILE,
+    digest_images,
+    digest_seen,
+    hash_split,
+    read_seen,
+    separate_seen,
+    write_seen,
+)
 
 
 def split(*shades):
@@ -20,7 +28,7 @@ def data(train, validation, test):
 
 def test_what_is_written_is_read_back_and_a_damaged_file_is_refused(tmp_path):
     assert read_seen(tmp_path) is None
-    write_seen(tmp_path, data([1, 2], [3], [4]))
+    assert write_seen(tmp_path, data([1, 2], [3], [4])) == hash_split(split(1, 2)) != hash_split(split(2, 1))
     assert read_seen(tmp_path) == digest_seen(data([1, 2], [3], [4]))
     assert len({*digest_images(split(1, 2, 3, 4).images)}) == 4
     (tmp_path / SEEN_FILE).write_text("train xyz\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
@@ -21,14 +22,19 @@ def ignore_progress(what: str, done: int, total: int | None) -> None:
 class TerminalBar:
     """A progress bar on standard error, which appears with the first report and only on a terminal.
 
+    Args:
+        visible: Whether anything is drawn.
+        delay: Seconds in which nothing is drawn, for work that is usually short.
+
     >>> with TerminalBar() as report:
     ...     report("Decoding", 1, 2)
     """
 
-    def __init__(self, visible: bool = True) -> None:
+    def __init__(self, visible: bool = True, delay: float = 0.0) -> None:
         self._bars: Any = None
         self._tasks: dict[str, Any] = {}
         self.visible = visible and sys.stderr.isatty()
+        self._from = time.monotonic() + delay
 
     def __enter__(self) -> TerminalBar:
         return self
@@ -41,7 +47,7 @@ class TerminalBar:
             self._bars = None
 
     def __call__(self, what: str, done: int, total: int | None) -> None:
-        if not self.visible:
+        if not self.visible or time.monotonic() < self._from:
             return
         if self._bars is None and not self._start():
             return

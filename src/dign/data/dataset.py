@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -75,6 +76,44 @@ class Split:
         rows = which if self.index is None else self.index[which]
         pictures = self.pictures.select(which) if self.pictures else None
         return Split(self.stored, self.labels[which], pictures, index=rows)
+
+
+class _JoinedImages:
+    """The images of several splits, one after the other."""
+
+    dtype = torch.uint8
+
+    def __init__(self, parts: Sequence[Split]) -> None:
+        self.parts = parts
+        self.ends = torch.tensor([len(part) for part in parts]).cumsum(0)
+
+    @property
+    def shape(self) -> torch.Size:
+        return torch.Size((len(self), *self.parts[0].shape[1:]))
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    def __getitem__(self, which: slice | Tensor) -> Tensor:
+        rows = torch.arange(len(self))[which]
+        images = torch.empty(len(rows), *self.shape[1:], dtype=torch.uint8)
+        owners = torch.bucketize(rows, self.ends, right=True)
+        for number, part in enumerate(self.parts):
+            mine = (owners == number).nonzero().flatten()
+            if len(mine):
+                images[mine] = part.take(rows[mine] - (self.ends[number] - len(part)))
+        return images
+
+
+def join_splits(parts: Sequence[Split]) -> Split:
+    """The images of several splits of one image size, one after the other; none of them is read or copied.
+
+    >>> dark, light = (torch.full((2, 3, 8, 8), shade, dtype=torch.uint8) for shade in (0, 255))
+    >>> joined = join_splits([Split(dark, torch.tensor([0, 0])), Split(light, torch.tensor([1, 1]))])
+    >>> joined.take(torch.tensor([3, 0]))[:, 0, 0, 0], joined.labels
+    (tensor([255,   0], dtype=torch.uint8), tensor([0, 0, 1, 1]))
+    """
+    return Split(_JoinedImages(parts), torch.cat([part.labels for part in parts]))
 
 
 @dataclass(frozen=True)

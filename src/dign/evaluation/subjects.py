@@ -37,9 +37,9 @@ from dign.models.winograd import use_winograd
 from dign.parallel.devices import pick_device
 from dign.parallel.team import SINGLE_PROCESS, Team
 from dign.runs.calibrator import Calibrator, read_calibrator
-from dign.runs.folder import Run, hash_split
+from dign.runs.folder import Run
 from dign.runs.other_data import RunData, load_data_for
-from dign.runs.seen_images import digest_split
+from dign.runs.seen_images import digest_split, hash_split
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import sys
@@ -31,7 +30,7 @@ from dign.runs.checkpoints import load_weights
 from dign.runs.config import RunConfig
 from dign.runs.hub_config import hub_folder, is_hub_folder
 from dign.runs.noise_levels import fill_noise_levels, find_unset_noise_levels
-from dign.runs.seen_images import SEEN_FILE, write_seen
+from dign.runs.seen_images import SEEN_FILE, hash_split, write_seen
 from dign.runs.toml_files import read_toml
 
 
@@ -260,7 +259,7 @@ def create_run(
         "mean": mean,
         "std": std,
         "training_images": len(data.train),
-        **_describe_folder(config.data, data),
+        **_note_pictures(path, config.data, data),
         **({"skipped_images": list(data.skipped)} if data.skipped else {}),
         "cost": {**asdict(method.cost), "standard_steps": method.cost.standard_steps},
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
@@ -271,28 +270,18 @@ def create_run(
         **facts,
     }
     write_json(path / "run.json", info)
-    if config.data.startswith(PICTURE_PREFIXES):
-        write_seen(path, data)
     write_text(path / "config.toml", config.to_toml())
     return Run(path, config, info)
 
 
-def _describe_folder(name: str, data: DataSet) -> dict[str, str]:
-    """Where a folder of images is stored, for a run that is used from another directory, and a hash of its images."""
+def _note_pictures(path: Path, name: str, data: DataSet) -> dict[str, str]:
+    """Where a folder of images is stored, for a run that is used from another directory, and a hash of its images; the
+    digests of all that are trained on go into the run's folder."""
     prefix, place = split_prefix(name)
     if not prefix:
         return {}
     absolute = os.path.realpath(os.path.expanduser(place))
-    return {"folder": absolute, "training_sha256": hash_split(data.train)}
-
-
-def hash_split(split: Split) -> str:
-    """The SHA-256 of a split's images and labels."""
-    sha = hashlib.sha256()
-    for start in range(0, len(split), 1024):  # all at once would need a second copy in memory
-        sha.update(split.take(slice(start, start + 1024)).contiguous().numpy().tobytes())
-    sha.update(split.labels.contiguous().numpy().tobytes())
-    return sha.hexdigest()
+    return {"folder": absolute, "training_sha256": write_seen(path, data)}
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import torch
 
 from dign.core.errors import UserError, join_names
 from dign.data import load
-from dign.data.dataset import DataSet, Split
+from dign.data.dataset import DataSet, Split, join_splits
 from dign.data.framing import Framing
 from dign.data.names import FOLDER_PREFIX, hide_folder_path, split_prefix
 from dign.data.sources.folder import has_own_test_split
@@ -154,7 +154,7 @@ def _unseen(
 ) -> HeldOutImages:
     _check_fits(model, name, data, classes, image_size)
     parts = [data.train, data.validation, *([] if has_own_test_split(name) else [data.test])]
-    pool = Split(torch.cat([part.images for part in parts]), torch.cat([part.labels for part in parts]))
+    pool = join_splits(parts)
     kept = [index for index, digest in enumerate(digest_split(pool)) if digest not in seen]
     if not kept:
         raise _none_left(model, name, len(pool))

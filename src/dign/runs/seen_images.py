@@ -13,12 +13,16 @@ from torch import Tensor
 
 from dign.core.errors import UserError
 from dign.core.files import read_limited, write_text
-from dign.data.dataset import DataSet, Split
+from dign.core.progress import TerminalBar
+from dign.data.dataset import DataSet, Split, join_splits
+from dign.parallel.launching import local_rank
 
 SEEN_FILE = "training_images.txt"
 DIGITS = 16
 """Hexadecimal digits of a SHA-256 that are kept: two of a million images agree by chance once in 10^7 runs."""
 MAX_SIZE = 2**30
+PART = 256
+"""Images that are read at once."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,26 @@ def digest_images(images: Tensor) -> list[str]:
 
 def digest_split(split: Split) -> Iterator[str]:
     """The digest of every image of a split."""
-    for start in range(0, len(split), 256):
-        yield from digest_images(split.take(slice(start, start + 256)))
+    for images in _read_parts(split):
+        yield from digest_images(images)
+
+
+def hash_split(split: Split) -> str:
+    """The SHA-256 of a split's images and labels."""
+    sha = hashlib.sha256()
+    for images in _read_parts(split):
+        sha.update(images.contiguous().numpy().tobytes())
+    sha.update(split.labels.contiguous().numpy().tobytes())
+    return sha.hexdigest()
+
+
+def _read_parts(split: Split) -> Iterator[Tensor]:
+    """The images, some at a time: all at once may need more memory than there is. Where they are not cached each is
+    decoded, and a bar tells how far it is."""
+    with TerminalBar(visible=local_rank() == 0, delay=2.0) as report:
+        for start in range(0, len(split), PART):
+            yield split.take(slice(start, start + PART))
+            report("Comparing images", min(start + PART, len(split)), len(split))
 
 
 def digest_seen(data: DataSet) -> SeenImages:
@@ -49,11 +71,20 @@ def digest_seen(data: DataSet) -> SeenImages:
     return SeenImages(frozenset(digest_split(data.train)), frozenset(digest_split(data.validation)))
 
 
-def write_seen(folder: Path, data: DataSet) -> None:
-    """Write the digests of training and validation images into a run folder, one line for each."""
-    splits = {"train": data.train, "validation": data.validation}
-    lines = [f"{name} {digest}\n" for name, split in splits.items() for digest in digest_split(split)]
+def write_seen(folder: Path, data: DataSet) -> str:
+    """Write the digests of training and validation images into a run folder, one line for each.
+
+    Returns:
+        `hash_split` of the training images, which are read but once: it may take long where they must be decoded.
+    """
+    sha, lines = hashlib.sha256(), []
+    for images in _read_parts(data.train):
+        sha.update(images.contiguous().numpy().tobytes())
+        lines += [f"train {digest}\n" for digest in digest_images(images)]
+    sha.update(data.train.labels.contiguous().numpy().tobytes())
+    lines += [f"validation {digest}\n" for digest in digest_split(data.validation)]
     write_text(folder / SEEN_FILE, "".join(lines))
+    return sha.hexdigest()
 
 
 def read_seen(folder: Path) -> SeenImages | None:
@@ -89,8 +120,7 @@ def separate_seen(data: DataSet, seen: SeenImages, *, is_cut: bool) -> tuple[Dat
     Returns:
         The data set, and how many images were left out of the test split because the run has seen them.
     """
-    parts = [data.test, data.train, data.validation]
-    pool = Split(torch.cat([part.images for part in parts]), torch.cat([part.labels for part in parts]))
+    pool = join_splits([data.test, data.train, data.validation])
     digests = list(digest_split(pool))
     candidates = len(pool) if is_cut else len(data.test)
     places: dict[str, list[int]] = {"train": [], "validation": [], "test": []}
