@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
@@ -36,11 +36,10 @@ def build_from_library(name: str, classes: int) -> nn.Module:
     """An untrained network of a library, by its name with the library's prefix."""
     if name.startswith(TIMM):
         timm = import_library("timm", name)
-        _check_known(name, "timm.list_models()", timm.list_models)
+        _check_known(name, "timm.list_models()", timm.list_models())
         network: nn.Module = timm.create_model(name.removeprefix(TIMM), num_classes=classes)
         return network
-    models = import_library("torchvision.models", name)
-    _check_known(name, "torchvision.models.list_models()", lambda: models.list_models(module=models))
+    models = _import_torchvision(name)
     short = name.removeprefix(TORCHVISION)
     network = models.get_model(
         short, num_classes=classes, **(AS_TRAINED if short in ("googlenet", "inception_v3") else {})
@@ -48,9 +47,15 @@ def build_from_library(name: str, classes: int) -> nn.Module:
     return network
 
 
-def _check_known(name: str, how: str, list_models: Callable[[], list[str]]) -> None:
+def _import_torchvision(name: str) -> Any:
+    """torchvision's models, among which there is one of this name."""
+    models = import_library("torchvision.models", name)
+    _check_known(name, "torchvision.models.list_models()", models.list_models(module=models))
+    return models
+
+
+def _check_known(name: str, how: str, known: list[str]) -> None:
     library, _, short = name.partition(":")
-    known = list_models()
     if short in known or short.partition(".")[0] in known:  # timm names weights after a dot
         return
     near = get_close_matches(short, known, n=10, cutoff=0.3)
@@ -73,8 +78,7 @@ def read_timm_preprocessing(config: Mapping[str, Any]) -> Preprocessing:
 
 def read_torchvision_preprocessing(name: str) -> Preprocessing:
     """As the transforms say that come with torchvision's weights."""
-    models = import_library("torchvision.models", f"{TORCHVISION}{name}")
-    transforms = models.get_model_weights(name).DEFAULT.transforms()
+    transforms = _import_torchvision(f"{TORCHVISION}{name}").get_model_weights(name).DEFAULT.transforms()
     size, resized = transforms.crop_size[0], transforms.resize_size[0]
     return Preprocessing(
         size=size,
@@ -107,6 +111,9 @@ def fetch_pretrained(name: str) -> dict[str, Tensor]:
         weights = models.get_model_weights(name.removeprefix(TORCHVISION)).DEFAULT
         tensors: dict[str, Tensor] = weights.get_state_dict(progress=False, check_hash=True)
     except Exception as error:  # a download fails in as many ways as there are networks
-        raise UserError(f"The pretrained weights of {name} could not be fetched: {summarize_error(error)}") from error
+        raise UserError(
+            f"The pretrained weights of {name} could not be fetched ({summarize_error(error).rstrip('.')}): try again, "
+            "or name a file that has them."
+        ) from error
     # Auxiliary heads are for training from scratch, and the network is built without them.
     return {key: tensor for key, tensor in tensors.items() if not key.startswith(("aux1.", "aux2.", "AuxLogits."))}
