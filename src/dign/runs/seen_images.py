@@ -63,7 +63,7 @@ def _read_parts(split: Split) -> Iterator[Tensor]:
     with TerminalBar(visible=local_rank() == 0, delay=2.0) as report:
         for start in range(0, len(split), PART):
             yield split.take(slice(start, start + PART))
-            report("Comparing images", min(start + PART, len(split)), len(split))
+            report("Reading images", min(start + PART, len(split)), len(split))
 
 
 def digest_seen(data: DataSet) -> SeenImages:
