@@ -57,6 +57,12 @@ def test_models_are_told_apart(runs, tmp_path):
     assert all(f".s{each.slot}{{--c:" in stylesheet(players) for each in players)
 
 
+def test_an_ensemble_says_how_to_measure_it(runs):
+    places = [str(place) for place in runs[:2]]
+    (player,) = open_players([f"ensemble:{','.join(places)}"])
+    assert player.measured is None and f"dign evaluate {' '.join(places)} --ensemble" in player.missing
+
+
 def test_examples_are_test_images_that_are_known_again(runs, tmp_path, gray):
     examples = open_examples(runs, count=5)
     assert examples.images.shape == (5, 3, 8, 8) and len(examples.labels) == 5

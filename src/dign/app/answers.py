@@ -71,9 +71,7 @@ def open_players(places: Sequence[str | Path], device: str = "auto") -> list[Pla
     for place, classifier, slot in zip(places, classifiers, slots, strict=True):
         classifier.model.to(target)
         name = classifier.name if short.count(classifier.name) == 1 else str(place)
-        players.append(
-            Player(clean_text(name), classifier.method.title, slot, classifier, target, *_measured(Path(place)))
-        )
+        players.append(Player(clean_text(name), classifier.method.title, slot, classifier, target, *_measured(place)))
     return players
 
 
@@ -89,7 +87,12 @@ def _slots(titles: Sequence[str]) -> list[int]:
     return slots
 
 
-def _measured(folder: Path) -> tuple[Measured | None, str]:
+def _measured(place: str | Path) -> tuple[Measured | None, str]:
+    members = split_members(place)
+    if members:
+        command = clean_text(f"dign evaluate {' '.join(members)} --ensemble")
+        return None, f"Calibration is measured run by run, and an ensemble has no run: `{command}` measures it."
+    folder = Path(place)
     if not (folder / "config.toml").is_file():
         return None, "This model is not in a run folder, so it has no results to draw calibration from."
     try:

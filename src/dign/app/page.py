@@ -34,7 +34,8 @@ def build_page(players: Sequence[Player], examples: Examples, profile: str | Non
     choices = [(f"{corruption_title(name)} ({family_of(name)})", name) for name in NAMES]
     with gradio.Blocks(title="dign playground", analytics_enabled=False) as page:
         gradio.HTML(
-            "<h1>Playground</h1><p>Corrupt an image and see what each model makes of it, and how sure it is.</p>"
+            "<h1>Playground</h1><p>Corrupt an image and see what each model makes of it, and how sure it is.</p>",
+            elem_id="intro",
         )
         draw = gradio.State(0)
         with gradio.Row(elem_id="playground"):

@@ -36,6 +36,11 @@ def test_names_of_lines_that_end_together_are_pushed_apart_in_their_order():
     assert [text for _, _, text in sorted(labels, key=lambda one: -one[1])] == [f"Method {i}" for i in range(8)]
 
 
+def test_a_line_that_ends_early_has_no_name_at_the_far_end():
+    early = Series("early", 3, [(0, 70)])
+    assert [text for _, _, text in end_labels(draw([*lines_that_end_together(1), early]))] == ["Method 0"]
+
+
 def test_more_names_than_fit_are_left_to_the_legend():
     assert end_labels(draw(lines_that_end_together(25))) == []
 

@@ -163,8 +163,12 @@ def end_label_room(labels: Sequence[str]) -> float:
 
 
 def _end_labels(axes: Axes, series: Sequence[Series]) -> list[Markup]:
-    """Names at the right end of the lines, pushed apart; none where there are too many, for there is a legend."""
-    lines = [one for one in series if one.points]
+    """Names at the right end of the lines, pushed apart; none where there are too many, for there is a legend.
+
+    A line that ends earlier has none: there it would seem to go on.
+    """
+    end = max((x for one in series for x, _ in one.points), default=0.0)
+    lines = [one for one in series if one.points and one.points[-1][0] == end]
     wanted = [axes.y(one.points[-1][1]) for one in lines]
     heights = spread(wanted, axes.margin[0], axes.height - axes.margin[2], LABEL_GAP)
     x = axes.width - axes.margin[1] + 8
