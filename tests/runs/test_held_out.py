@@ -8,8 +8,17 @@ import torch
 
 from dign.core.errors import UserError
 from dign.data import load
+from dign.evaluation.subjects import evaluate_run
 from dign.publish.hub import save_hub_folder
-from dign.runs.held_out import describe_seen, find_seen, find_test_images, held_out_for_hub, held_out_for_run
+from dign.runs.classifier import load_model
+from dign.runs.held_out import (
+    describe_seen,
+    find_seen,
+    find_test_images,
+    held_out_for_hub,
+    held_out_for_run,
+    seen_by_init,
+)
 from dign.runs.hub_config import read_hub_config
 from dign.runs.seen_images import digest_images
 from dign.training.loop import train
@@ -100,3 +109,25 @@ def test_a_hub_folder_of_own_images_must_be_told_which_to_measure(hub, tmp_path)
     (folder / "config.json").write_text(json.dumps({**config, "data": "folder:photos"}))
     with pytest.raises(UserError, match="name images with `data`"):
         find_test_images(folder)
+
+
+def test_a_model_that_starts_from_one_that_saw_its_validation_images_is_not_calibrated_on_them(tmp_path):
+    settings = {"data": "digits", "size": 8, "epochs": 1, "batch_size": 256, "method": "standard", "track": "none"}
+    first = train({**settings, "validation": 0.0}, tmp_path / "first", quiet=True)
+    for start in (first.path, save_hub_folder(first, tmp_path / "hub")):
+        tuned = train({**settings, "init": str(start)}, tmp_path / f"from-{start.name}", quiet=True)
+        assert seen_by_init(tuned) == 145 and load_model(tuned.path).calibrator is None
+        assert any("145 of 145 validation images were training images of" in note for note in tuned.info["notes"])
+        with pytest.raises(UserError, match="145 of the validation images"):
+            held_out_for_run(tuned)
+        with pytest.raises(UserError, match="145 of the 145 validation images"):
+            evaluate_run(tuned, temperature=True)
+        again = save_hub_folder(tuned, tmp_path / f"hub-of-{start.name}")
+        with pytest.raises(UserError, match="trained on all 1438"):
+            held_out_for_hub(again, "digits")
+
+
+def test_a_model_that_starts_from_one_with_the_same_validation_images_is_calibrated(run, tmp_path):
+    settings = {"data": "digits", "size": 8, "epochs": 1, "batch_size": 256, "method": "standard", "track": "none"}
+    tuned = train({**settings, "init": str(run.path)}, tmp_path / "tuned", quiet=True)
+    assert seen_by_init(tuned) == 0 and load_model(tuned.path).calibrator is not None

@@ -38,8 +38,9 @@ from dign.parallel.devices import pick_device
 from dign.parallel.team import SINGLE_PROCESS, Team
 from dign.runs.calibrator import Calibrator, read_calibrator
 from dign.runs.folder import Run
+from dign.runs.held_out import seen_by_init
 from dign.runs.other_data import RunData, load_data_for
-from dign.runs.seen_images import digest_split, hash_split
+from dign.runs.seen_images import digest_seen, digest_split, hash_split
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,8 @@ def open_run(
         seed=run.config.seed,
         parameters=count_parameters(run.untrained_model()),
     )
-    return Subject(model, method.predict, about, calibrator, framing=run.framing), found
+    seen = (lambda: digest_seen(run.data()).validation) if seen_by_init(run) else None
+    return Subject(model, method.predict, about, calibrator, seen, run.framing), found
 
 
 def evaluate_run(

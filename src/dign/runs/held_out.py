@@ -14,8 +14,9 @@ from dign.data.dataset import DataSet, Split, join_splits
 from dign.data.framing import Framing
 from dign.data.names import FOLDER_PREFIX, hide_folder_path, split_prefix
 from dign.data.sources.folder import has_own_test_split
-from dign.runs.folder import Run, load_run_data
-from dign.runs.hub_config import read_hub_config
+from dign.runs.config import RunConfig
+from dign.runs.folder import Run, load_run, load_run_data
+from dign.runs.hub_config import hub_folder, is_hub_folder, read_hub_config
 from dign.runs.seen_images import digest_seen, digest_split, read_seen
 
 
@@ -51,6 +52,11 @@ def held_out_for_run(run: Run, name: str | None = None, *, skip_unreadable: bool
         data = run.data()
         if not len(data.validation):
             raise _none_left(run.path, run.config.data, len(data.train))
+        if seen_by_init(run):
+            raise UserError(
+                f"{seen_by_init(run)} of the validation images of {run.path} were training images of the model that it "
+                "started from: calibrate it on other labeled images with its classes, `data=folder:PATH`."
+            )
         return HeldOutImages(hide_folder_path(run.config.data), data.validation, len(data.train))
     height, width = run.image_size
     size = height if name.startswith(FOLDER_PREFIX) and height == width else run.config.size
@@ -77,6 +83,13 @@ def held_out_for_hub(folder: Path, name: str, *, skip_unreadable: bool = False) 
     framing = Framing(**config["framing"])
     data = load(name, size=size, validation=0.0, skip_unreadable=skip_unreadable, framing=framing)
     return _unseen(folder, name, data, find_seen(folder, config), config["classes"], (height, width))
+
+
+def seen_by_init(run: Run) -> int:
+    """How many of a run's validation images the model that it started from was trained on."""
+    init = run.info.get("init")
+    seen = init.get("seen") if isinstance(init, dict) else 0
+    return seen if type(seen) is int else 0
 
 
 def find_test_images(folder: Path, name: str | None = None) -> HeldOutImages:
@@ -128,8 +141,38 @@ def find_seen(folder: Path, config: dict[str, Any]) -> frozenset[str]:
     return digest_seen(data).train
 
 
+def count_seen_by_init(config: RunConfig, data: DataSet) -> int:
+    """How many validation images of a run to be were training images of the model that it starts from.
+
+    Known where `init` is a run folder or a hub folder that keeps digests, or was trained on the same named data set.
+    """
+    place = hub_folder(config.init)
+    if not len(data.validation) or not config.init or not place.is_dir():
+        return 0
+    kept = read_seen(place)
+    seen = kept.train if kept is not None else _trained_on_same_data(place, config)
+    return sum(digest in seen for digest in digest_split(data.validation)) if seen else 0
+
+
+def _trained_on_same_data(place: Path, config: RunConfig) -> frozenset[str]:
+    """Digests of the training images of a run or hub folder, at this run's size; none where its data is another."""
+    if is_hub_folder(place):
+        hub = read_hub_config(place)
+        name, split = hub["data"], hub["seen"]
+    else:
+        run = load_run(place)
+        name, split = run.config.data, describe_seen(run)
+    if name != config.data or split is None:
+        return frozenset()
+    parts = {key: split[key] for key in ("validation", "validation_seed")}
+    return frozenset(digest_split(load_run_data(replace(config, **parts)).train))
+
+
 def describe_seen(run: Run) -> dict[str, Any]:
     """What a hub folder says about the images that its model was trained on."""
+    if seen_by_init(run):
+        total = int(run.info.get("training_images", 0)) + len(run.data().validation)
+        return {"images": total, "validation": 0.0, "validation_seed": run.config.validation_seed}
     return {
         "images": int(run.info.get("training_images", 0)),
         "validation": run.config.validation,

@@ -34,6 +34,7 @@ from dign.runs.checkpoints import load_state, save_state, save_weights
 from dign.runs.config import RunConfig
 from dign.runs.epochs import fill_epochs
 from dign.runs.folder import Run, check_new_folder, load_run, lock_run, was_started_by
+from dign.runs.held_out import seen_by_init
 from dign.training.adaptation import Adaptation
 from dign.training.averaging import WeightAverage
 from dign.training.best_weights import BEST_FILES, BestWeights
@@ -467,7 +468,7 @@ class _Training:
         waited = {"seconds_waited": round(self.images.waited, 2)} if self.config.scale else {}
         info = {**self.run.info, "finished": now(), "seconds": self._seconds(), **waited}
         write_json(self.run.path / "run.json", info)
-        if len(self.data.validation) and self.config.calibrate != "none":
+        if len(self.data.validation) and self.config.calibrate != "none" and not seen_by_init(self.run):
             on = None if self.config.calibrate == "auto" else self.config.calibrate
             name = hide_folder_path(self.config.data)
             fitted = fit_calibrator(self.model, self.method, self.data.validation, data=name, on=on, device=self.device)

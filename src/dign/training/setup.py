@@ -19,6 +19,7 @@ from dign.parallel.team import Team
 from dign.runs.calibrate import check_noise
 from dign.runs.config import RunConfig, split_methods
 from dign.runs.folder import create_run, load_run_data, make_run_method
+from dign.runs.held_out import count_seen_by_init
 from dign.training.cost import estimate_cpu_seconds
 from dign.training.data_advice import give_advice, warn_of_duration
 from dign.training.starting_weights import StartingWeights, freeze, load_starting_weights
@@ -95,13 +96,19 @@ def create_folder(config: RunConfig, out: Path | str, data: DataSet, start: Star
     """Create the run's folder."""
     chosen = spread_indices(len(data.train), STATISTICS_IMAGES, data.image_size)
     mean, std = (start and start.normalization) or measure_channels(data.train.take, chosen)
-    facts: dict[str, Any] = {"init": {"sha256": start.digest, "fresh": start.fresh}} if start else {}
+    seen = count_seen_by_init(config, data) if start else 0
+    facts: dict[str, Any] = {"init": {"sha256": start.digest, "fresh": start.fresh, "seen": seen}} if start else {}
     if team.world_size > 1:
         facts["processes"] = team.world_size
     if torchrun_job_id():
         facts["job"] = torchrun_job_id()
     assert team.device is not None  # set for every team that trains
     notes = _make_notes(config, data, start, team.device)
+    if seen:
+        notes.append(
+            f"{seen} of {len(data.validation)} validation images were training images of {config.init}: validation "
+            "looks better than it is, and the model is not calibrated on them. Use `dign calibrate` on other images."
+        )
     create_run(out, config, data, mean, std, describe_device(config.precision, team.device), notes=notes, **facts)
 
 
