@@ -100,6 +100,8 @@ def test_images_of_another_size_are_the_datas_fault(tmp_path):
     from dign.evaluation.predictors import check_logits
 
     model = open_model(write(tmp_path / "net.onnx"))
+    with pytest.raises(UserError, match="takes images of 4 pixels and no others: leave out `size`, or export it for 8"):
+        open_model(tmp_path / "net.onnx", preprocessing=Preprocessing(size=8))
     with pytest.raises(UserError, match=r"net fails on images of shape \(2, 3, 8, 8\): "):
         check_logits("net", model, (3, 8, 8))
 

@@ -78,6 +78,11 @@ def open_onnx(path: Path, given: Preprocessing, trust: bool = False) -> ForeignM
         raise UserError(f"{path} is not an ONNX file that can be run: {summarize_error(error)}") from error
     _check(path, session)
     network, metadata = OnnxNetwork(session), session.get_modelmeta().custom_metadata_map
+    if given.size and network.size and given.size != network.size:
+        raise UserError(
+            f"{path} takes images of {network.size} pixels and no others: leave out `size`, or export it for "
+            f"{given.size}."
+        )
     stated = Preprocessing(size=network.size).override(read_preprocessing(path.resolve().parent))
     known = stated.override(Preprocessing(size=network.size)).override(given)
     return ForeignModel(
