@@ -18,14 +18,17 @@ alike.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
+import pathlib
 import platform
 import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 PEERS = {"imagecorruptions": "imagecorruptions", "imagenet_c": "imagenet-c"}
@@ -172,12 +175,45 @@ def write_whole(count: int, size: int, workers: int) -> dict[str, float]:
 
     reuse_memory()  # as `dign corrupt` does
     pictures = torch.from_numpy(test_pictures(count, size)).permute(0, 3, 1, 2).contiguous()
-    with tempfile.TemporaryDirectory() as folder:
-        wall, cpu = time.perf_counter(), time.process_time()
+    with tempfile.TemporaryDirectory() as folder, PeakMemory() as peak:
+        wall, cpu = time.perf_counter(), sum(os.times()[:4])
         write_benchmark(pictures, torch.zeros(count, dtype=torch.int64), folder, classes=["none"], workers=workers)
-        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    scale = 1 if sys.platform == "darwin" else 1024
-    return {"wall": wall, "cpu": cpu, "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale}
+        wall, cpu = time.perf_counter() - wall, sum(os.times()[:4]) - cpu
+    return {"wall": wall, "cpu": cpu, "peak_bytes": peak.bytes}
+
+
+class PeakMemory:
+    """The most memory that this process and its children have had at once, looked at ten times a second.
+
+    Memory that they share counts once (Linux: "proportional set size"); elsewhere only this process is counted.
+    """
+
+    def __enter__(self) -> PeakMemory:
+        self.bytes, self._done = 0, threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._done.wait(0.1):
+            self.bytes = max(self.bytes, _measure_memory())
+
+
+def _measure_memory() -> int:
+    tasks = pathlib.Path("/proc/self/task")
+    if not tasks.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    processes = {"self"}.union(*(path.read_text().split() for path in tasks.glob("*/children")))
+    total = 0
+    for process in processes:
+        with contextlib.suppress(OSError):  # it has ended
+            lines = pathlib.Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+            total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+    return total
 
 
 def in_interpreter(python: str, *words: object) -> dict:
@@ -226,7 +262,7 @@ def print_whole(count: int, size: int, workers: list[int]) -> None:
         per_image = cost["cpu"] / (count * 19 * 5)
         walls.append(cost["wall"])
         print(
-            f"{number} threads: {cost['wall']:.1f} s, {cost['cpu']:.1f} s CPU ({per_image * 1e6:.0f} us per image), "
+            f"{number} workers: {cost['wall']:.1f} s, {cost['cpu']:.1f} s CPU ({per_image * 1e6:.0f} us per image), "
             f"peak memory {cost['peak_bytes'] / 1e6:.0f} MB; {walls[0] / cost['wall']:.2f} times {workers[0]}"
         )
 
@@ -244,7 +280,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="turns, of which the fastest counts")
     parser.add_argument("--whole", type=int, default=0, metavar="N", help="only write a benchmark of N images")
     parser.add_argument("--whole-size", type=int, default=32, metavar="SIDE", help="of the images of --whole")
-    parser.add_argument("--workers", type=int, action="append", help="threads that write it (default: all cores)")
+    parser.add_argument("--workers", type=int, action="append", help="processes that write it (default: all cores)")
     parser.add_argument("--as-peer", nargs=3, metavar=("PACKAGE", "SIZE", "IMAGES"), help=argparse.SUPPRESS)
     parser.add_argument("--as-writer", type=int, nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()

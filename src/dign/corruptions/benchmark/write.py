@@ -6,14 +6,13 @@ import hashlib
 import io
 import os
 import shutil
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor
 from dataclasses import dataclass
-from itertools import islice
+from itertools import repeat
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,9 +37,9 @@ from dign.corruptions.frost import frost_source
 from dign.corruptions.sets import ALL_NAMES
 from dign.corruptions.settings import NAMES, SEVERITIES, profile_for
 from dign.corruptions.storage import FILE_QUALITY, Jpeg, choose_quality
+from dign.parallel.workers import open_workers
 
-_TASK_VALUES = 512 * 3 * 32 * 32
-_AHEAD = 2 * (os.cpu_count() or 1)  # batches that wait to be written
+_TASK_VALUES = 256 * 3 * 32 * 32
 
 Progress = Callable[[int, int], None]
 
@@ -57,6 +56,9 @@ class _Job:
     seed: int
     classes: tuple[str, ...]
     quality: int | None
+
+
+_worker = threading.local()  # in a worker: its job
 
 
 def write_benchmark(
@@ -94,7 +96,8 @@ def write_benchmark(
             profile has (quality 85 at 64 and 224 pixels), and 85 for files of other profiles. None: arrays as they
             are, and PNG files.
         data: Name of the data set, for the manifest.
-        workers: Threads, by default as many as cores. Torch's own are set to one meanwhile.
+        workers: Processes (threads, where the system is not Linux), by default as many as cores, with one of torch's
+            threads each.
         progress: Called with the number of corrupted images that are done, and of all.
 
     Returns:
@@ -127,22 +130,14 @@ def write_benchmark(
         progress(done, total)
 
     # Two writers would take each other's unfinished files away.
-    with lock_folder(folder, "writing to"), _pool(workers) as pool:
+    count, fork = workers or os.cpu_count() or 1, images.device.type == "cpu"
+    with lock_folder(folder, "writing to"), open_workers(count, _adopt_job, job, fork=fork) as pool:
         manifest = _begin(folder, job, data, chosen)
         if layout == NPY:
             _write_labels(folder, job, manifest)
-        missing = [
-            (name, severity)
-            for name in chosen
-            for severity in job.severities
-            if part_name(layout, name, severity) not in manifest["parts"]
-        ]
-        with closing(_corrupt_batches(job, missing, pool)) as batches:
-            for name in chosen:
-                if layout == NPY:
-                    _write_array(folder, job, name, manifest, batches, advance)
-                else:
-                    _write_folders(folder, job, name, manifest, batches, pool, advance)
+        write = _write_array if layout == NPY else _write_folders
+        for name in chosen:
+            write(folder, job, name, manifest, pool, advance)
     return manifest
 
 
@@ -227,53 +222,38 @@ def _is_intact(path: Path, entry: dict[str, str]) -> bool:
     return path.exists() and hash_file(path) == entry["sha256"]
 
 
-@contextmanager
-def _pool(workers: int | None) -> Iterator[ThreadPoolExecutor]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-            yield pool
-    finally:
-        torch.set_num_threads(threads)
+def _adopt_job(job: _Job) -> None:
+    _worker.job = job
+
+
+def _corrupt_batch(name: str, severity: int, start: int) -> np.ndarray:
+    """The images of a worker's job from `start` on, as many as there are in a task, (n,H,W,3)."""
+    job = _worker.job
+    batch = job.images[start : start + _batch_size(job)].contiguous()
+    quality = job.quality if job.layout == NPY else None  # files are encoded when they are written
+    made = corrupt(batch, name, severity, profile=job.profile, seed=job.seed, first=start, jpeg=quality)
+    return made.permute(0, 2, 3, 1).contiguous().cpu().numpy()
 
 
 def _batch_size(job: _Job) -> int:
     return max(1, _TASK_VALUES // job.images[0].numel())
 
 
-def _corrupt_batches(
-    job: _Job, conditions: Sequence[tuple[str, int]], pool: ThreadPoolExecutor
-) -> Generator[np.ndarray, None, None]:
-    """All images under each condition (n,H,W,3), batch by batch and in order; only a few batches exist at a time.
-
-    The threads go on to the next condition while the last batches of one are written.
-    """
-    size = _batch_size(job)
-
-    def make(name: str, severity: int, start: int) -> np.ndarray:
-        batch = job.images[start : start + size].contiguous()
-        quality = job.quality if job.layout == NPY else None  # files are encoded when they are written
-        made = corrupt(batch, name, severity, profile=job.profile, seed=job.seed, first=start, jpeg=quality)
-        return made.permute(0, 2, 3, 1).contiguous().cpu().numpy()
-
-    pending: deque[Future[np.ndarray]] = deque()
+def _do_tasks(
+    pool: Executor,
+    task: Callable[[Path, str, int, int], int],
+    path: Path,
+    job: _Job,
+    name: str,
+    severities: Iterable[int],
+) -> Iterator[int]:
+    """Yield the number of images of each task, in order, when it is done."""
+    starts = range(0, len(job.images), _batch_size(job))
     try:
-        for name, severity in conditions:
-            for start in range(0, len(job.images), size):
-                pending.append(pool.submit(make, name, severity, start))
-                if len(pending) > _AHEAD:
-                    yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
-    finally:
-        for task in pending:
-            task.cancel()
-
-
-def _next_condition(job: _Job, batches: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
-    """The batches of one condition."""
-    return islice(batches, -(-len(job.images) // _batch_size(job)))
+        places = [(severity, start) for severity in severities for start in starts]
+        yield from pool.map(task, repeat(path), repeat(name), *zip(*places, strict=True))
+    except BrokenExecutor as error:
+        raise UserError("A process that made corrupted images died, perhaps out of memory.") from error
 
 
 def _write_labels(folder: Path, job: _Job, manifest: dict[str, Any]) -> None:
@@ -284,45 +264,45 @@ def _write_labels(folder: Path, job: _Job, manifest: dict[str, Any]) -> None:
 
 
 def _write_array(
-    folder: Path,
-    job: _Job,
-    name: str,
-    manifest: dict[str, Any],
-    batches: Iterator[np.ndarray],
-    advance: Callable[[int], None],
+    folder: Path, job: _Job, name: str, manifest: dict[str, Any], pool: Executor, advance: Callable[[int], None]
 ) -> None:
     part = part_name(NPY, name)
     if part in manifest["parts"]:
         return advance(len(job.severities) * len(job.images))
     checksum = hashlib.sha256()
-
-    def write(file: BinaryIO, data: bytes | memoryview) -> None:
-        checksum.update(data)
-        file.write(data)
-
-    with replace_file(folder / part) as partial, open(partial, "wb") as file:
-        write(file, _npy_header((len(job.severities) * len(job.images), *job.images.shape[-2:], 3)))
-        for _ in job.severities:
-            for batch in _next_condition(job, batches):
-                write(file, batch.data)
-                advance(len(batch))
+    with replace_file(folder / part) as partial, open(partial, "rb+", buffering=0) as file:
+        header = _npy_header(job)
+        checksum.update(header)
+        file.write(header)
+        for count in _do_tasks(pool, _fill_array, partial, job, name, job.severities):
+            place, size = file.tell(), count * job.images[0].numel()
+            checksum.update(file.read(size))
+            if hasattr(os, "posix_fadvise"):  # it goes to the disk now, so that nobody waits for it at the end
+                os.posix_fadvise(file.fileno(), place, size, os.POSIX_FADV_DONTNEED)
+            advance(count)
     _record(folder, manifest, part, checksum.hexdigest())
 
 
-def _npy_header(shape: tuple[int, ...]) -> bytes:
+def _fill_array(path: Path, name: str, severity: int, start: int) -> int:
+    """A worker's task: write a batch to its place in the array."""
+    job = _worker.job
+    batch = _corrupt_batch(name, severity, start)
+    place = job.severities.index(severity) * len(job.images) + start
+    with open(path, "rb+") as file:
+        file.seek(len(_npy_header(job)) + place * job.images[0].numel())
+        file.write(batch.data)
+    return len(batch)
+
+
+def _npy_header(job: _Job) -> bytes:
+    shape = (len(job.severities) * len(job.images), *job.images.shape[-2:], 3)
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": shape})
     return header.getvalue()
 
 
 def _write_folders(
-    folder: Path,
-    job: _Job,
-    name: str,
-    manifest: dict[str, Any],
-    batches: Iterator[np.ndarray],
-    pool: ThreadPoolExecutor,
-    advance: Callable[[int], None],
+    folder: Path, job: _Job, name: str, manifest: dict[str, Any], pool: Executor, advance: Callable[[int], None]
 ) -> None:
     for severity in job.severities:
         part = part_name(FOLDERS, name, severity)
@@ -332,31 +312,28 @@ def _write_folders(
         partial = folder / name / f".{severity}.partial"
         shutil.rmtree(partial, ignore_errors=True)
         try:
-            _write_pictures(partial, job, _next_condition(job, batches), pool, advance)
+            for class_name in job.classes:
+                (partial / class_name).mkdir(parents=True)
+            for count in _do_tasks(pool, _save_pictures, partial, job, name, [severity]):
+                advance(count)
             shutil.rmtree(folder / part, ignore_errors=True)
             partial.rename(folder / part)
         except BaseException:
+            pool.shutdown(cancel_futures=True)  # a worker may be writing to the folder
             shutil.rmtree(partial, ignore_errors=True)
             raise
         _record(folder, manifest, part, hash_file(folder / part))
 
 
-def _write_pictures(
-    folder: Path, job: _Job, batches: Iterator[np.ndarray], pool: ThreadPoolExecutor, advance: Callable[[int], None]
-) -> None:
-    for class_name in job.classes:
-        (folder / class_name).mkdir(parents=True)
-    start = 0
-    for batch in batches:
-        list(pool.map(lambda item: _save_picture(item[0], item[1], job.quality), _places(folder, job, start, batch)))
-        start += len(batch)
-        advance(len(batch))
-
-
-def _places(folder: Path, job: _Job, start: int, batch: np.ndarray) -> Iterator[tuple[Path, np.ndarray]]:
+def _save_pictures(folder: Path, name: str, severity: int, start: int) -> int:
+    """A worker's task: write a batch as files."""
+    job = _worker.job
+    batch = _corrupt_batch(name, severity, start)
     digits, ending = len(str(len(job.images) - 1)), "JPEG" if job.quality else "png"
     for number, image in enumerate(batch, start):
-        yield folder / job.classes[int(job.labels[number])] / f"{number:0{digits}d}.{ending}", image
+        path = folder / job.classes[int(job.labels[number])] / f"{number:0{digits}d}.{ending}"
+        _save_picture(path, image, job.quality)
+    return len(batch)
 
 
 def _save_picture(path: Path, image: np.ndarray, quality: int | None) -> None:

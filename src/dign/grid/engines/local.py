@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import wait
+from multiprocessing import get_context
 from typing import Any, BinaryIO
 
 from dign.core.errors import UserError
 from dign.grid.engines import call_as_job, describe_death
 from dign.grid.job import FAILED, INTERRUPTED, Job, Outcome
 from dign.grid.storage import open_store
+from dign.parallel.workers import end_with_parent
 
 PATIENCE = 60.0
 """Seconds that a job has for saving a checkpoint before it is killed."""
@@ -64,7 +62,7 @@ class LocalEngine:
 
     def measure(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """In a separate process, which keeps its memory like a job and ends before the first job starts."""
-        self._measuring = self._measuring or ProcessPoolExecutor(1, get_context("spawn"), _end_with_parent)
+        self._measuring = self._measuring or ProcessPoolExecutor(1, get_context("spawn"), end_with_parent)
         try:
             return self._measuring.submit(call_as_job, self.threads, function, *arguments).result()
         except BrokenExecutor as error:
@@ -151,19 +149,6 @@ class LocalEngine:
             child.process.kill()
             child.process.wait()
             self._collect(child, again=False)
-
-
-def _end_with_parent() -> None:
-    """End this process when the grid ends, in whatever way; Ctrl-C is for the grid."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = parent_process()
-    assert parent is not None  # it was spawned
-
-    def watch() -> None:
-        wait([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def visible_gpus(device: str) -> list[str]:
