@@ -5,6 +5,7 @@
                                                                       imagecorruptions and imagenet-c (PyPI)
     python benchmarks/corruptions.py --whole 10000                    write a whole benchmark of 10 000 images of 32x32
     python benchmarks/corruptions.py --whole 60 --whole-size 224 --workers 1 --workers 2
+    python benchmarks/corruptions.py --cores 2                        two cores against one, as threads and as processes
 
 The peers want other versions of NumPy and scikit-image than dign, so they run in interpreters of their own, which
 `--peer` names (it may be given more than once: the first in which a corruption works counts). Where none works, the
@@ -216,6 +217,58 @@ def _measure_memory() -> int:
     return total
 
 
+_pictures = threading.local()  # of a worker
+
+
+def _adopt_pictures(pictures) -> None:
+    _pictures.all = pictures
+
+
+def _corrupt_part(name: str, severity: int, first: int, last: int) -> None:
+    from dign.corruptions import corrupt
+
+    corrupt(_pictures.all[first:last], name, severity, profile="imagenet", first=first)
+
+
+def print_cores(size: int, images: int, cores: int, rounds: int) -> None:
+    """How much faster several cores are than one: as threads of one process, and as processes."""
+    import torch
+
+    from dign.core.allocator import reuse_memory
+    from dign.corruptions import NAMES
+    from dign.parallel.workers import open_workers
+
+    reuse_memory()
+    pictures = torch.from_numpy(test_pictures(images, size)).permute(0, 3, 1, 2).contiguous()
+    _adopt_pictures(pictures)
+    bounds = [images * part // cores for part in range(cores + 1)]
+    print(f"\n## {size}x{size}, {images} images: {cores} cores against one (five severities)\n")
+    print("| corruption | one core, ms per image | threads | processes |\n|---|---:|---:|---:|")
+    sums = [0.0, 0.0, 0.0]
+    with open_workers(cores, _adopt_pictures, pictures) as workers:
+
+        def measure(way: int, name: str, severity: int) -> float:
+            torch.set_num_threads(cores if way == 1 else 1)
+            start = time.perf_counter()
+            if way == 2:
+                list(workers.map(_corrupt_part, [name] * cores, [severity] * cores, bounds[:-1], bounds[1:]))
+            else:
+                _corrupt_part(name, severity, 0, images)
+            return time.perf_counter() - start
+
+        for name in NAMES:
+            turns = [[[measure(way, name, s) for way in range(3)] for s in SEVERITIES] for _ in range(rounds + 1)]
+            least = [sum(min(turn[s][way] for turn in turns) for s in range(len(SEVERITIES))) for way in range(3)]
+            sums = [total + seconds for total, seconds in zip(sums, least, strict=True)]
+            _print_cores_row(name, least, images)
+    _print_cores_row("all", sums, images)
+
+
+def _print_cores_row(name: str, seconds: list[float], images: int) -> None:
+    one, threads, processes = seconds
+    print(f"| {name} | {one * 1e3 / images / len(SEVERITIES):.4f} | {one / threads:.2f} | {one / processes:.2f} |")
+
+
 def in_interpreter(python: str, *words: object) -> dict:
     """This file again, in another process: what it prints last is JSON."""
     run = subprocess.run([python, __file__, *map(str, words)], capture_output=True, text=True)
@@ -281,6 +334,7 @@ def main() -> None:
     parser.add_argument("--whole", type=int, default=0, metavar="N", help="only write a benchmark of N images")
     parser.add_argument("--whole-size", type=int, default=32, metavar="SIDE", help="of the images of --whole")
     parser.add_argument("--workers", type=int, action="append", help="processes that write it (default: all cores)")
+    parser.add_argument("--cores", type=int, default=0, metavar="N", help="only compare N cores with one")
     parser.add_argument("--as-peer", nargs=3, metavar=("PACKAGE", "SIZE", "IMAGES"), help=argparse.SUPPRESS)
     parser.add_argument("--as-writer", type=int, nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -289,6 +343,9 @@ def main() -> None:
         serve_peer(package, int(size), int(images))
     elif options.as_writer:
         print(json.dumps(write_whole(*options.as_writer)))
+    elif options.cores:
+        for size in options.size or (32, 224):
+            print_cores(size, max(48, options.images * 64**2 // size**2), options.cores, options.rounds)
     elif options.whole:
         print_whole(options.whole, options.whole_size, options.workers or [_cores()])
     else:

@@ -36,7 +36,8 @@ def images(count=96):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_corruptions_are_the_same_bits(with_threads, name):
+def test_corruptions_are_the_same_bits(with_threads, name, monkeypatch):
+    monkeypatch.setattr("dign.corruptions.engine._CHUNK_VALUES", 10 * 3 * 32 * 32)  # several chunks for each thread
     batch = (images() * 255).to(torch.uint8)
     one, three = with_threads(lambda: corrupt(batch, name, 3))
     assert torch.equal(one, three)

@@ -122,26 +122,37 @@ def corrupt(
     quality = choose_quality(jpeg, profile)
     if clean:
         return images.clone()
+    result = torch.empty_like(batch, memory_format=torch.contiguous_format)
+
+    def work(start: int, part: Tensor) -> None:
+        made = _corrupt_chunk(part, CORRUPTIONS[name], setting, f"{name}/{severity}", seed, first + start, quality)
+        result[start : start + len(part)] = made
+
     chunks = _chunks(batch, _CHUNK_VALUES * (3 if name in _ONE_LAYER else 1))
-
-    def work(chunk: tuple[int, Tensor]) -> Tensor:
-        start, part = chunk
-        return _corrupt_chunk(part, CORRUPTIONS[name], setting, f"{name}/{severity}", seed, first + start, quality)
-
-    done = _in_threads(work, chunks) if images.device.type == "cpu" else [work(chunk) for chunk in chunks]
-    result = torch.cat(done) if done else batch.clone()
+    threads = torch.get_num_threads() if images.device.type == "cpu" else 1
+    _share_out(work, chunks, max(1, min(threads, len(chunks))))
     return result.view(images.shape)
 
 
-def _in_threads(work: Callable[[tuple[int, Tensor]], Tensor], chunks: list[tuple[int, Tensor]]) -> list[Tensor]:
-    """Work on chunks side by side, in as many threads as torch has: its own share out one small tensor at a time."""
-    threads = min(torch.get_num_threads(), len(chunks))
-    if threads <= 1:
-        return [work(chunk) for chunk in chunks]
+def _share_out(work: Callable[[int, Tensor], None], chunks: list[tuple[int, Tensor]], threads: int) -> None:
+    """Work on the chunks in so many threads, this one among them, while torch's own have nothing to do.
+
+    Those would share out one small tensor at a time; after each they wait in a loop, which takes a core from others.
+    """
+
+    def work_on(own: list[tuple[int, Tensor]]) -> None:
+        if threads > 1:
+            torch.set_num_threads(1)
+        for start, chunk in own:
+            work(start, chunk)
+
     available = torch.get_num_threads()
     try:
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            return list(pool.map(work, chunks))
+        with ThreadPoolExecutor(max(1, threads - 1)) as pool:  # which starts a thread when there is something to do
+            others = [pool.submit(work_on, chunks[place::threads]) for place in range(1, threads)]
+            work_on(chunks[::threads])
+            for other in others:
+                other.result()
     finally:
         torch.set_num_threads(available)  # threads that begin later take over what a thread has set last
 

@@ -58,7 +58,7 @@ def _start_process(initializer: Callable[..., None], *arguments: Any) -> None:
 
 
 def end_with_parent() -> None:
-    """End this process, a child by `multiprocessing`, when its parent ends in whatever way; Ctrl-C is for the parent."""
+    """End this process, which `multiprocessing` has started, with its parent, however that ends; ignore Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None

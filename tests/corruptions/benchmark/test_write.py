@@ -1,5 +1,7 @@
 """Benchmarks are written in the published layouts, are resumed, and never overwrite anything else."""
 
+import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +139,20 @@ def test_images_that_cannot_be_corrupted_leave_nothing_behind(tmp_path: Path, im
     with pytest.raises(UserError, match="at least 8"):
         write(images[..., :6, :6], labels, tmp_path / "new", names=("fog",))
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are threads elsewhere")
+@pytest.mark.parametrize("layout", ["npy", "folders"])
+def test_a_worker_that_dies_is_an_error_and_leaves_no_part(
+    tmp_path: Path, images, labels, layout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("dign.corruptions.benchmark.write._corrupt_batch", lambda *_: os._exit(1))
+        with pytest.raises(UserError, match="died, perhaps out of memory"):
+            write(images, labels, tmp_path, names=("fog",), workers=2, layout=layout)
+    assert not [path for path in tmp_path.rglob("*fog*") if path.is_file()]
+    write(images, labels, tmp_path, names=("fog",), workers=2, layout=layout)
+    assert len(list(open_benchmark(tmp_path, verify=True))) == 5
 
 
 def test_a_folder_that_another_process_writes_to_is_left_alone(tmp_path: Path, images, labels) -> None:
