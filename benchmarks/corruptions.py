@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -241,24 +242,24 @@ def print_cores(size: int, images: int, cores: int, rounds: int) -> None:
     reuse_memory()
     pictures = torch.from_numpy(test_pictures(images, size)).permute(0, 3, 1, 2).contiguous()
     _adopt_pictures(pictures)
-    bounds = [images * part // cores for part in range(cores + 1)]
+    whole = [(severity, 0, images) for severity in SEVERITIES]
+    middle = images // 2
+    halves = [(severity, *half) for severity in SEVERITIES for half in ((0, middle), (middle, images))]
     print(f"\n## {size}x{size}, {images} images: {cores} cores against one (five severities)\n")
     print("| corruption | one core, ms per image | threads | processes |\n|---|---:|---:|---:|")
     sums = [0.0, 0.0, 0.0]
     with open_workers(cores, _adopt_pictures, pictures) as workers:
 
-        def measure(way: int, name: str, severity: int) -> float:
+        def measure(way: int, name: str) -> float:
             torch.set_num_threads(cores if way == 1 else 1)
             start = time.perf_counter()
-            if way == 2:
-                list(workers.map(_corrupt_part, [name] * cores, [severity] * cores, bounds[:-1], bounds[1:]))
-            else:
-                _corrupt_part(name, severity, 0, images)
+            parts = zip(*(halves if way == 2 else whole), strict=True)
+            list((workers.map if way == 2 else map)(_corrupt_part, itertools.repeat(name), *parts))
             return time.perf_counter() - start
 
         for name in NAMES:
-            turns = [[[measure(way, name, s) for way in range(3)] for s in SEVERITIES] for _ in range(rounds + 1)]
-            least = [sum(min(turn[s][way] for turn in turns) for s in range(len(SEVERITIES))) for way in range(3)]
+            turns = [[measure(way, name) for way in range(3)] for _ in range(rounds + 1)]
+            least = [min(times) for times in zip(*turns, strict=True)]
             sums = [total + seconds for total, seconds in zip(sums, least, strict=True)]
             _print_cores_row(name, least, images)
     _print_cores_row("all", sums, images)

@@ -82,6 +82,14 @@ def test_a_file_that_is_no_picture_is_said_to_be_none(tmp_path: Path, capsys) ->
     assert "not an image" in capsys.readouterr().err
 
 
+def test_a_sheet_does_not_replace_its_picture(tmp_path: Path, capsys) -> None:
+    picture = tmp_path / "in.png"
+    Image.fromarray(np.zeros((20, 20, 3), np.uint8)).save(picture)
+    before = picture.read_bytes()
+    assert run("corrupt", str(picture), "--preview", str(tmp_path / "." / "in.png")) == 2
+    assert "would overwrite" in capsys.readouterr().err and picture.read_bytes() == before
+
+
 def test_help_does_not_load_torch() -> None:
     program = (
         "import sys\nfrom dign.cli import main\n"

@@ -1,5 +1,7 @@
 """Corruptions as transforms: any kind of image in, the same kind out."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -131,3 +133,16 @@ def test_they_print_what_they_do():
 def test_wrong_input_is_a_user_error(make, message):
     with pytest.raises(UserError, match=message):
         make()
+
+
+def test_sixteen_bits_and_read_only_arrays_without_a_warning() -> None:
+    deep = ARRAY[..., 0].astype(np.uint16) * 257
+    deep.flags.writeable = False
+    fog = Corrupt("fog", 3, seed=0)
+    picture = fog(Image.fromarray(deep))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        array = fog(deep)
+    assert picture.mode == "I;16" and array.dtype == np.uint16
+    assert np.array_equal(np.asarray(picture), array) and not np.array_equal(array, deep)
+    assert RandomCorruption(["contrast"], p=1.0)(np.stack([deep[..., None]] * 2)).dtype == np.uint16

@@ -58,13 +58,13 @@ def _complete_only(context: click.Context, parameter: click.Parameter, incomplet
 @click.option("--size", type=click.IntRange(min=8), help="resize the images of DATA to SIZE x SIZE first")
 @skip_bad_option
 @click.option("--seed", type=int, default=0, show_default=True, help="seed of the corruptions")
-@click.option("--workers", type=click.IntRange(min=1), help="threads; default: the number of cores")
+@click.option("--workers", type=click.IntRange(min=1), help="processes that make them; default: the number of cores")
 @click.option("--quiet", "-q", is_flag=True, help="no progress bar, no summary")
 @json_option
 def command(source: str, **options: Any) -> None:
     """Corrupt the images of DATA and write them as a benchmark, or show the corruptions of one IMAGE.
 
-    The same command again resumes an interrupted one, and writes the same bytes, whatever the number of threads.
+    The same command again resumes an interrupted one, and writes the same bytes, whatever the number of workers.
     manifest.json has the settings and the SHA-256 of every part.
 
     \b
@@ -107,6 +107,8 @@ def _preview(picture: Path, options: dict[str, Any]) -> None:
         raise UserError(f"{target} has no known image format: let it end in .png.")
     if not picture.is_file():
         raise UserError(f"There is no picture {picture}: --preview takes an image file, --out a data set.")
+    if target.exists() and target.samefile(picture):
+        raise UserError(f"--preview would overwrite {picture} itself: choose another name.")
     try:
         pixels = decode(picture)
     except UserError as error:

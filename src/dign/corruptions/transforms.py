@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 Picture = TypeVar("Picture", bound="Tensor | np.ndarray | Image")
-_MODES = {"RGB": 3, "L": 1}
+_MODES = ("RGB", "L", "I;16")
 
 
 class Corrupt(nn.Module):
     """Corrupt images of any kind, as a transform: in a `Compose` of torchvision, in a `Dataset`, or called by itself.
 
-    An image is a tensor (C,H,W), a batch (N,C,H,W), a PIL image (RGB or L), or an array (H,W,3), (H,W) or (N,H,W,3);
-    uint8, or float in [0,1]. What comes back is of the same kind and type.
+    An image is a tensor (C,H,W), a batch (N,C,H,W), a PIL image (RGB, L or I;16), or an array (H,W,3), (H,W) or
+    (N,H,W,3); uint8, uint16, or float in [0,1]. What comes back is of the same kind and type.
 
     Args:
         name: One of `dign.corruptions.ALL_NAMES`.
@@ -157,7 +157,9 @@ def _apply(image: Any, change: Callable[[Tensor], Tensor]) -> Any:
         return _apply_to_array(image, change)
     if hasattr(image, "mode") and hasattr(image, "getbands"):
         if image.mode not in _MODES:
-            raise UserError(f"A PIL image to corrupt must be RGB or L, not {image.mode}: use image.convert('RGB').")
+            raise UserError(
+                f"A PIL image to corrupt must be RGB, L or I;16, not {image.mode}: use image.convert('RGB')."
+            )
         from PIL import Image
 
         return Image.fromarray(_apply_to_array(np.array(image), change))
@@ -173,7 +175,7 @@ def _apply_to_array(array: np.ndarray, change: Callable[[Tensor], Tensor]) -> np
         raise UserError(
             f"An array to corrupt must be (H,W,3), (H,W,1), (H,W) or (N,H,W,3), channels last, not {array.shape}."
         )
-    images = torch.from_numpy(np.ascontiguousarray(np.moveaxis(channels_last, -1, -3)))
+    images = torch.from_numpy(np.moveaxis(channels_last, -1, -3).copy())  # torch warns of arrays that are read-only
     made = change(images if images.dim() == 4 else images[None]).numpy()
     made = np.ascontiguousarray(np.moveaxis(made, -3, -1))
     return made.reshape(array.shape)
