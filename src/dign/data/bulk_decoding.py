@@ -17,6 +17,8 @@ from dign.data.framing import Framing
 
 MAX_LISTED = 20
 """Names in a message about images that cannot be read."""
+MAX_REASON = 54
+"""Letters of what is wrong with one of several."""
 
 
 class Encoded(Protocol):
@@ -67,7 +69,9 @@ class UnreadableImages(UserError):
         if len(listed) == 1:
             super().__init__(f"The image {listed[0]}: fix it or remove it{advice}.")
             return
-        names = [f"{_shorten(replace_unprintable(name))} ({reason[:50]})" for name, reason in self.reasons.items()]
+        names = [
+            f"{_shorten(replace_unprintable(name))} ({reason[:MAX_REASON]})" for name, reason in self.reasons.items()
+        ]
         more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
         shown = ", ".join(names[:MAX_LISTED]) + more
         super().__init__(f"{len(names)} images cannot be read: {shown}: fix them or remove them{advice}.")

@@ -98,10 +98,10 @@ def _formats() -> tuple[str, ...]:
 def load_heif() -> bool:
     """Register the decoder of HEIC files, if pillow-heif is installed; returns whether it is."""
     try:
-        import pillow_heif
+        from pillow_heif import register_heif_opener
     except ImportError:
         return False
-    pillow_heif.register_heif_opener()
+    register_heif_opener()
     return True
 
 

@@ -154,6 +154,10 @@ def test_pictures_in_a_format_that_cannot_be_decoded_are_not_left_out_unsaid(pho
     (photographs / "train" / "red" / "notes.txt").write_bytes(b"")
     load(photographs, tmp_path)
     (photographs / "train" / "red" / "IMG_1.HEIC").write_bytes(b"")
+    (photographs / "train" / "red" / "cut.jpg").write_bytes(b"")
+    with pytest.raises(UserError, match=r"red/IMG_1\.HEIC \(install the library pillow-heif, or convert it to JPEG\)"):
+        load(photographs, tmp_path)
+    (photographs / "train" / "red" / "cut.jpg").unlink()
     with pytest.raises(UserError, match=r"red/IMG_1\.HEIC cannot be read \(install the library pillow-heif, or conv"):
         load(photographs, tmp_path)
 
