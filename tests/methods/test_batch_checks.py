@@ -12,7 +12,7 @@ from dign.methods.batch_checks import LOOK_EVERY, class_rows
 
 @pytest.fixture(autouse=True)
 def fresh_looks(monkeypatch):
-    monkeypatch.setattr(batch_checks, "_looks", SimpleNamespace(calls=0, warned=False))
+    monkeypatch.setattr(batch_checks, "_looks", SimpleNamespace(calls=0, warned=False, warned_of_probabilities=False))
 
 
 @pytest.fixture
@@ -167,3 +167,12 @@ def test_images_that_overshoot_a_little_are_no_reason_to_warn(model, x, y):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Standard()(model, 1.1 * x - 0.05, y)
+
+
+def test_a_model_that_ends_in_softmax_is_warned_of_once(model, x, y):
+    with pytest.warns(UserWarning, match="the model returns probabilities, but methods take logits") as caught:
+        for _ in range(3):
+            batch_checks._looks.calls = 0
+            DiGN()(nn.Sequential(model, nn.Softmax(1)), x, y)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__, "the warning points at the caller"

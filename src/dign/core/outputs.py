@@ -49,3 +49,14 @@ def release(logits: Tensor) -> Tensor:
     if not torch.compiler.is_compiling() and logits._backward_hooks:
         logits._backward_hooks.clear()
     return logits
+
+
+def look_like_probabilities(values: Tensor) -> bool:
+    """Whether the values (N,C,...) are at least 0 and add up to 1 over the classes, as those of a softmax do.
+
+    >>> look_like_probabilities(torch.tensor([[0.2, 0.8]])), look_like_probabilities(torch.tensor([[0.2, 0.9]]))
+    (True, False)
+    """
+    sums = values.float().sum(1)
+    tolerance = 1e-5 if values.dtype in (torch.float32, torch.float64) else 1e-2
+    return bool((values >= 0).all()) and torch.allclose(sums, torch.ones_like(sums), atol=tolerance)

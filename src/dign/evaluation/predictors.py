@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from dign.core.errors import UserError, summarize_error
 from dign.core.freezing import freeze_temporarily
-from dign.core.outputs import logits_of
+from dign.core.outputs import logits_of, look_like_probabilities
 from dign.evaluation.measure import Predictor
 
 Model = nn.Module | Callable[..., Tensor] | Any
@@ -109,14 +109,8 @@ def check_logits(
         )
     if not bool(logits.isfinite().all()):
         raise UserError(f"{name} gives logits that are not finite for a gray image: check its weights.")
-    if _look_like_probabilities(logits):
+    if look_like_probabilities(logits):
         raise UserError(f"{name} gives probabilities, where logits are expected: leave out its softmax.")
-
-
-def _look_like_probabilities(values: Tensor) -> bool:
-    sums = values.float().sum(1)
-    tolerance = 1e-5 if values.dtype in (torch.float32, torch.float64) else 1e-2
-    return bool((values >= 0).all()) and torch.allclose(sums, torch.ones_like(sums), atol=tolerance)
 
 
 class CheckedPredictor:

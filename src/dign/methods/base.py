@@ -17,7 +17,15 @@ from dign.core.divergences import at_least_float32
 from dign.core.errors import UserError
 from dign.core.outputs import logits_of
 from dign.data.dataset import Split
-from dign.methods.batch_checks import check_class_axis, check_images, check_labels, class_rows, warn_of_range
+from dign.methods.batch_checks import (
+    check_class_axis,
+    check_images,
+    check_labels,
+    class_rows,
+    is_time_to_look,
+    warn_of_probabilities,
+    warn_of_range,
+)
 from dign.methods.labels import Labels, cross_entropy
 from dign.methods.outcome import Outcome
 from dign.methods.passes import Cost, forward
@@ -193,13 +201,16 @@ class Method:
         """
         check_images(x)
         y = check_labels(y, x)
-        warn_of_range(x)
+        look = is_time_to_look()
+        if look:
+            warn_of_range(x)
         self._check_pixels_stay(y)
         try:
             if reach is not None or torch.compiler.is_compiling():
-                return self._outcome(model, x, y, generator, reach or self._no_reach(model))
-            with self.attach(model) as hooks:
-                return self._outcome(model, x, y, generator, hooks)
+                outcome = self._outcome(model, x, y, generator, reach or self._no_reach(model))
+            else:
+                with self.attach(model) as hooks:
+                    outcome = self._outcome(model, x, y, generator, hooks)
         except IndexError as error:  # what torch says of a label on the CPU; on a GPU the kernel stops
             if not re.match(r"Target -?\d+ is out of bounds", str(error)):
                 raise
@@ -207,6 +218,9 @@ class Method:
                 f"labels go from {int(y.min())} to {int(y.max())}, but the model returns fewer logits per image: "
                 "expected one for each class, and labels from 0 on."
             ) from error
+        if look:
+            warn_of_probabilities(outcome.logits)
+        return outcome
 
     @contextmanager
     def attach(self, model: nn.Module) -> Iterator[Reach]:

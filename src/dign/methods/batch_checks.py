@@ -1,7 +1,7 @@
 """Checks of the images, labels and logits that a method is given: shapes, types and devices.
 
-They read no values, so that a GPU is not waited for, with one exception: whether images are in [0,1] is looked at on
-the first call and on every hundredth after it.
+They read no values, so that a GPU is not waited for, with one exception: whether images are in [0,1], and logits are
+not probabilities, is looked at on the first call and on every hundredth after it.
 """
 
 import warnings
@@ -11,14 +11,15 @@ import torch
 from torch import Tensor
 
 from dign.core.errors import UserError
+from dign.core.outputs import look_like_probabilities
 from dign.methods.labels import Labels
 
 LOOK_EVERY = 100
-"""Calls from one look at the range of the images to the next."""
+"""Calls from one look at the values of images and logits to the next."""
 OVERSHOOT = 0.1
 """How far outside [0,1] pixels may be without a warning: bicubic resizing does that."""
 
-_looks = SimpleNamespace(calls=0, warned=False)
+_looks = SimpleNamespace(calls=0, warned=False, warned_of_probabilities=False)
 
 
 def check_images(x: Tensor) -> None:
@@ -111,12 +112,17 @@ def class_rows(logits: Tensor, y: Labels) -> Tensor:
     return logits if logits.dim() == 2 else logits.movedim(1, -1).flatten(0, -2)
 
 
+def is_time_to_look() -> bool:
+    """Whether values are looked at in this call of a method; never in compiled code."""
+    if torch.compiler.is_compiling():
+        return False
+    _looks.calls += 1
+    return bool((_looks.calls - 1) % LOOK_EVERY == 0)
+
+
 def warn_of_range(x: Tensor) -> None:
     """Warn, once in a process, of images that are not in [0,1]: every noise level and radius has that unit."""
-    if _looks.warned or torch.compiler.is_compiling():
-        return
-    _looks.calls += 1
-    if (_looks.calls - 1) % LOOK_EVERY:
+    if _looks.warned:
         return
     low, high = (bound.item() for bound in torch.aminmax(x.detach()))
     if low < -OVERSHOOT or high > 1 + OVERSHOOT:
@@ -128,3 +134,16 @@ def warn_of_range(x: Tensor) -> None:
             UserWarning,
             stacklevel=3,
         )
+
+
+def warn_of_probabilities(logits: Tensor) -> None:
+    """Warn, once in a process, of a model that ends in a softmax: the loss applies another."""
+    if _looks.warned_of_probabilities or not look_like_probabilities(logits.detach()):
+        return
+    _looks.warned_of_probabilities = True
+    warnings.warn(
+        "the model returns probabilities, but methods take logits and apply softmax themselves: leave out the softmax "
+        "at its end.",
+        UserWarning,
+        stacklevel=3,
+    )
