@@ -61,7 +61,7 @@ photos: $(VENV)/installed
 test: $(VENV)/installed
 	$(PYTEST) -n 3  # one more than cores: tests wait for processes that they start
 
-## The tests to run while editing: everything that is not marked slow, in under a minute on two cores.
+## The tests to run while editing: everything that is not marked slow, in about two minutes on two cores.
 test-fast: $(VENV)/installed
 	$(PYTEST) -n 2 -m "not slow"
 

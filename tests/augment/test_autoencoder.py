@@ -14,6 +14,7 @@ def images():
     return load("digits", size=9).train.images[:400]
 
 
+@pytest.mark.slow
 def test_it_learns_to_reproduce_images(images):
     x = to_float(images[:50])
     weights = train_weights(images[50:].__getitem__, 350, steps=60)

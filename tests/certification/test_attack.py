@@ -42,6 +42,7 @@ def trained():
     return model, x, y
 
 
+@pytest.mark.slow
 def test_no_certificate_is_beyond_what_the_attack_finds(trained):
     model, x, y = trained
     found = certify(model, x[:40], sigma=0.25, n=2000)

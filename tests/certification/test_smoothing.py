@@ -81,6 +81,7 @@ def test_batches_and_positions_do_not_matter(plane, images):
     )
 
 
+@pytest.mark.slow
 def test_stopping_early_decides_the_same_with_fewer_draws(plane, images):
     radii = (0.05, 0.1, 0.15, 0.2)
     full = certify(plane, images, sigma=0.12, n=10_000)

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from click.testing import CliRunner
 
 from dign.cli import calibrate
@@ -14,6 +15,7 @@ def test_choices_are_those_of_the_library():
     assert calibrate.KINDS == KINDS and calibrate.ON == ON
 
 
+@pytest.mark.slow
 def test_a_model_that_has_seen_all_of_its_data_is_not_calibrated_on_it(tmp_path):
     from dign.training.loop import train
 

@@ -1,5 +1,6 @@
 """Compiled code draws what eager code draws, from the generator that is named."""
 
+import pytest
 import torch
 
 from dign.core.compiled_draws import draw_from
@@ -11,6 +12,7 @@ def draw(x):
     return first, uniform(4, 2, generator=None, device=x.device), normal_like(x, None)
 
 
+@pytest.mark.slow
 def test_compiled_draws_are_those_of_the_generator_and_no_two_are_the_same():
     x, generator = torch.zeros(4, 3), torch.Generator().manual_seed(3)
     compiled = torch.compile(draw, fullgraph=True, backend="aot_eager")

@@ -75,6 +75,7 @@ NESTED = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(NESTED)
 def test_formatted_json_is_the_value_that_the_standard_library_writes(value):
     assert json.loads(format_json(value)) == json.loads(json.dumps(value))

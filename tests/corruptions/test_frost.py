@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from dign.corruptions import corrupt, frost
@@ -5,6 +6,7 @@ from dign.corruptions import corrupt, frost
 HAVE_PHOTOGRAPHS = frost.frost_source() == "photographs"
 
 
+@pytest.mark.slow
 def test_frost_works_without_photographs_and_says_so(monkeypatch, clean) -> None:
     monkeypatch.setattr(frost, "_photograph_folder", lambda: None)
     frost._picture_table.cache_clear()

@@ -176,6 +176,7 @@ def test_classes_in_another_order_are_measured_in_the_datas_order(digits):
     assert torch.equal(subject.model(images), before.flip(1)) and len(describe_foreign(model, digits)) == 2
 
 
+@pytest.mark.slow
 def test_an_onnx_file_is_measured_at_the_size_that_it_fixes(digits, tmp_path, monkeypatch, capsys):
     pytest.importorskip("onnxscript", reason="needs the extra dign[onnx]")
     monkeypatch.chdir(tmp_path)
