@@ -24,6 +24,7 @@ def draw(generator, n):
     return torch.from_numpy(confidence), torch.from_numpy(generator.random(n) < confidence**2)
 
 
+@pytest.mark.slow
 def test_a_promised_error_is_kept_in_nine_cases_of_ten():
     """At a threshold t the answers are wrong 1 - E[c^2 | c >= t] = 1 - (1 + t + t^2) / 3 of the time."""
     generator = np.random.default_rng(0)

@@ -23,6 +23,7 @@ def test_the_trainer_of_hugging_face():
     assert runpy.run_path(str(EXAMPLES / "huggingface_trainer.py"))["main"](epochs=2) > 85
 
 
+@pytest.mark.slow
 def test_the_training_task_of_timm():
     need("torchvision", "timm.task", extra="timm")
     assert runpy.run_path(str(EXAMPLES / "timm_task.py"))["main"](epochs=2) > 85
