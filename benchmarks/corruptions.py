@@ -53,7 +53,7 @@ def serve_peer(package: str, size: int, images: int) -> None:
 
     try:
         module = importlib.import_module(package)
-        _translate_multichannel(module)
+        _restore_old_names(module)
     except Exception as error:  # whatever an import may raise is the answer
         module, failure = None, _reason(error)
     pictures = test_pictures(images, size)
@@ -100,10 +100,14 @@ class Peer:
         self._process.wait()
 
 
-def _translate_multichannel(module) -> None:
-    """Let imagecorruptions' two Gaussian filters run with a scikit-image that has dropped their argument."""
+def _restore_old_names(module) -> None:
+    """Let imagecorruptions run with a NumPy and a scikit-image that have dropped a name and an argument of theirs."""
     import inspect
 
+    import numpy as np
+
+    if not hasattr(np, "float_"):
+        np.float_ = np.float64
     corruptions = sys.modules.get(f"{module.__name__}.corruptions")
     gaussian = getattr(corruptions, "gaussian", None)
     if gaussian is None or "multichannel" in inspect.signature(gaussian).parameters:
