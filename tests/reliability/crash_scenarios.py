@@ -99,7 +99,9 @@ def scenarios(shared: Path) -> list[Scenario]:
     def write_grid(place: Path) -> None:
         (place / "grid.toml").write_text(GRID)
 
+    # One worker is a thread: the tripwire would kill a worker process instead, which the command reports (exit code 2).
     corrupt = ["corrupt", "digits", "--size", "8", "--only", "gaussian_noise", "--only", "contrast", "--quiet"]
+    corrupt += ["--workers", "1"]
     grid = ["grid", "grid.toml", "--out", "runs", "--no-measure", "--max-parallel", "1", "--threads", "1", "--quiet"]
     folders = [*corrupt, "--severity", "3", "--layout", "folders", "--out", "made"]
     evaluate = ["evaluate", "run", "--only", "noise", "--severity", "3", "--device", "cpu", "--quiet"]
