@@ -3,7 +3,8 @@
 import pytest
 
 from dign.report.analysis.comparisons import comparison_table, difference_table
-from dign.report.analysis.significance import Difference, compare, correct
+from dign.report.analysis.quantities import CLEAN_ACCURACY
+from dign.report.analysis.significance import Difference, compare, correct, count_pairs
 from dign.report.analysis.study import Statistic
 from dign.report.make import study_of
 
@@ -51,6 +52,15 @@ def test_all_models_of_a_table_are_corrected_together(fake_run, tmp_path):
     assert len(two.sections) == 2
     plain, corrected = (interval(table.sections[0].rows[0].cells[1].text) for table in (one, two))
     assert corrected[1] - corrected[0] > plain[1] - plain[0]
+
+
+def test_pairs_that_cannot_be_tested_do_not_count(fake_run, tmp_path):
+    """Three methods with three seeds are three pairs; a fourth with one seed adds none."""
+    for title, seeds in {"Standard": 3, "DiGN": 3, "AugMix": 3, "RSE": 1}.items():
+        for seed in range(seeds):
+            fake_run(tmp_path / f"{title}{seed}", title, seed)
+    groups = study_of([tmp_path]).groups
+    assert len(groups) == 4 and count_pairs(groups, CLEAN_ACCURACY) == 3
 
 
 def interval(text):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MEANS, Quantity, corruption_accuracy
-from dign.report.analysis.significance import TEST, Difference, compare_groups, correct
+from dign.report.analysis.significance import TEST, Difference, compare_groups, correct, count_pairs
 from dign.report.analysis.story import main_quantity, ranking
 from dign.report.analysis.study import Group, Study
 from dign.report.analysis.tables import (
@@ -23,7 +21,7 @@ from dign.report.analysis.tables import (
 
 
 def difference_table(study: Study) -> Table | None:
-    """For each model, the best method minus every other, corrected for all pairs of all models.
+    """For each model, the best method minus every other; each column is corrected for all pairs of all models.
 
     None where nothing can be compared, or where `comparison_table` says it all.
     """
@@ -31,22 +29,22 @@ def difference_table(study: Study) -> Table | None:
         return None
     quantities = measured(study, [CLEAN_ACCURACY, *MEANS, CALIBRATION["noise", "ece"]])
     by_model = {model: [group for group in ranking(study) if group.model == model] for model in study.models}
-    pairs = sum(math.comb(len(ranked), 2) for ranked in by_model.values())
-    tests = len(quantities) * pairs  # the best is picked by the data: any pair might have been compared
+    # The best is picked by the data: any pair might have been compared.
+    pairs = {each: sum(count_pairs(ranked, each) for ranked in by_model.values()) for each in quantities}
     sections = []
     for model, ranked in by_model.items():
         if len(ranked) < 2:
             continue
         best, others = ranked[0], [group for group in study.of_model(model) if group is not ranked[0]]
-        columns = [_differences(best, others, quantity, tests) for quantity in quantities]
+        columns = [_differences(best, others, quantity, pairs[quantity]) for quantity in quantities]
         rows = [Row(group.label, tuple(column[i] for column in columns), group.slot) for i, group in enumerate(others)]
         sections.append(Section(f"{best.label} ({model}) against", tuple(rows)))
     if not sections:
         return None
     caption = (
         f"Difference of means with an interval and a p-value. {TEST} Since the best is picked by these very data "
-        f"({main_quantity(study).label}), both are corrected for all pairs of methods and all columns (Bonferroni): "
-        "the intervals hold together with 95 %."
+        f"({main_quantity(study).label}), both are corrected for all pairs of methods that can be tested "
+        "(Bonferroni): the intervals of a column hold together with 95 %."
     )
     columns = tuple(Column(quantity.short_label, quantity.help) for quantity in quantities)
     return Table("differences", "The best against the others", caption, "Method", columns, tuple(sections))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from statistics import NormalDist
 
 from dign.report.analysis.image_tests import ImageDifference, compare_images
@@ -115,6 +116,19 @@ def compare_groups(first: Group, second: Group, quantity: Quantity) -> Differenc
     if sides[0] is None or sides[1] is None:
         return None
     return replace(compare(*sides), images=compare_images(first, second, quantity))
+
+
+def count_pairs(groups: Sequence[Group], quantity: Quantity) -> int:
+    """How many pairs of groups can be tested in a quantity: three seeds in common, or records of their images."""
+
+    def testable(first: Group, second: Group) -> bool:
+        sides = first.statistic(quantity), second.statistic(quantity)
+        if sides[0] is None or sides[1] is None:
+            return False
+        records = all(run.results.images is not None for run in (*first.runs, *second.runs))
+        return records or len(sides[0].by_seed.keys() & sides[1].by_seed.keys()) >= MIN_SEEDS
+
+    return sum(testable(*pair) for pair in combinations(groups, 2))
 
 
 def correct(differences: Sequence[Difference | None], tests: int | None = None) -> list[Difference | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MEANS, Quantity
-from dign.report.analysis.significance import MIN_SEEDS, compare_groups, correct
+from dign.report.analysis.significance import MIN_SEEDS, compare_groups, correct, count_pairs
 from dign.report.analysis.study import Group, Study, spell_out
 from dign.report.analysis.tables import number, statistic_cell
 
@@ -96,8 +96,8 @@ def _luck_line(ranked: list[Group], quantity: Quantity, study: Study) -> str:
     if len(ranked) == 1:
         return "There is nothing to compare it with."
     best, second = ranked[0], ranked[1]
-    pairs = len(ranked) * (len(ranked) - 1) // 2  # the two are picked by the data: any pair might have been
-    (difference,) = correct([compare_groups(best, second, quantity)], pairs)
+    pairs = count_pairs(ranked, quantity)  # the two are picked by the data: any pair might have been
+    (difference,) = correct([compare_groups(best, second, quantity)], max(pairs, 1))
     assert difference is not None  # both are ranked by it
     if number(difference.mean) == "0.0":
         return f"The next best, {name_of(second, study)}, is level with it."
