@@ -73,7 +73,9 @@ def _describe(machine: dict[str, Any]) -> str:
     data = f"; holds {', '.join(cache['data'])}" if cache["data"] else "; empty"
     writable = "" if cache["writable"] else ", NOT WRITABLE: set DIGN_DATA to another folder"
     lines.append(f"cache {cache['folder']}: {cache['free_gb']} GB free{writable}{data}")
-    found = [name for name, there in machine["extras"].items() if there]
+    broken = machine["broken_extras"]
+    found = [name for name, there in machine["extras"].items() if there and name not in broken]
     missing = [name for name, there in machine["extras"].items() if not there]
     lines.append(f"extras: {', '.join(found) or 'none'}; not installed: {', '.join(missing) or 'none'}")
+    lines += [f"extra {name} cannot be used: {problem}" for name, problem in broken.items()]
     return "\n".join(lines)

@@ -13,6 +13,7 @@ import torch
 from dign.core.errors import UserError
 from dign.core.provenance import git_commit, versions
 from dign.data.cache import cache_root
+from dign.models.libraries import import_library
 from dign.parallel.devices import check_compiler, check_precision, device_name, list_devices
 
 EXTRAS = {
@@ -39,7 +40,7 @@ def describe_machine() -> dict[str, Any]:
     """What dign sees of this machine, as plain values.
 
     >>> sorted(describe_machine())
-    ['cache', 'commit', 'cores', 'devices', 'extras', 'memory_gb', 'system', 'threads', 'versions']
+    ['broken_extras', 'cache', 'commit', 'cores', 'devices', 'extras', 'memory_gb', 'system', 'threads', 'versions']
     """
     return {
         "versions": versions(),
@@ -51,7 +52,14 @@ def describe_machine() -> dict[str, Any]:
         "devices": {name: describe_one(torch.device(name)) for name in list_devices()},
         "cache": _describe_cache(),
         "extras": {name: find_spec(module) is not None for name, module in EXTRAS.items()},
+        "broken_extras": _find_broken(),
     }
+
+
+def _find_broken() -> dict[str, str]:
+    """The libraries of models that are installed and cannot be imported, with the reason: they must fit torch."""
+    problems = {name: _problem(import_library, name, "it") for name in ("timm", "torchvision") if find_spec(name)}
+    return {name: problem for name, problem in problems.items() if problem}
 
 
 def describe_one(device: torch.device) -> dict[str, Any]:
