@@ -60,6 +60,17 @@ def test_each_kind_of_run_is_measured_once():
     assert len(expected) == len(plan.runs) == 4 + 16
 
 
+def test_a_part_of_the_images_takes_its_part_of_the_time():
+    def evaluation(**table):
+        plan = make_plan({"data": "cifar10", "evaluate": {"only": "fog", "severity": 3, **table}})
+        (expected,) = estimate_times(plan.runs, lambda *_: Speed(step=1, predict=0.01, corrupt=0.02)).values()
+        return expected.evaluation
+
+    assert evaluation() == pytest.approx(10_000 * (2 * 0.01 + 0.02))
+    assert evaluation(images=200) == pytest.approx(200 * (2 * 0.01 + 0.02))
+    assert evaluation(images=20_000) == evaluation()
+
+
 def test_steps_that_are_cheaper_at_first_are_reckoned_so():
     (small,) = make_plan({"data": "cifar10", "method": "standard", "small_first": 0.5}).runs
     assert standard_equivalents(small.config) == pytest.approx(0.5 * 9 / 16 + 0.5)

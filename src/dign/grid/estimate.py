@@ -52,6 +52,7 @@ def estimate_times(runs: Iterable[PlannedRun], measure: Callable[..., Any]) -> d
         if kind not in by_kind:
             try:
                 extent = get_extent(run.config, run.evaluation.split)
+                extent = replace(extent, evaluated=min(extent.evaluated, run.evaluation.images or extent.evaluated))
                 speed = measure(measure_speed, run.config, extent, run.evaluation.corruptions, run.evaluation.profile)
                 by_kind[kind] = estimate_run(run, extent, speed)
             except (UserError, OSError, *MODEL_ERRORS) as error:

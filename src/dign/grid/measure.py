@@ -18,11 +18,12 @@ from dign.runs.config import RunConfig
 from dign.runs.folder import make_run_method
 from dign.training.optimizers import make_optimizer
 from dign.training.setup import make_transforms
+from dign.training.starting_weights import freeze
 
 LONG_ENOUGH = 0.3
 """Seconds from which on a measurement is trusted; a shorter one is repeated with twice the images."""
-TOO_LONG = 2.0
-"""Seconds from which on it is not even repeated after the warm-up."""
+TOO_LONG = 20.0
+"""Seconds from which on it is not even repeated after the warm-up, which makes tables and pictures that are kept."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ def _actions(
         model = model.to(memory_format=torch.channels_last)
     if config.winograd:
         use_winograd(model)
+    freeze(model, config.freeze, norms=config.freeze_norms)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = make_optimizer(config.optimizer, trained, lr=1e-9, momentum=0.9, weight_decay=0)
     model, optimizer = fabric.setup(model, optimizer)
