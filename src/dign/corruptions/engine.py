@@ -22,6 +22,7 @@ Corruption = Callable[[Tensor, Any, Streams], Tensor]
 SMALLEST_SIDE = 8
 _CHUNK_VALUES = 128 * 3 * 32 * 32  # what fits in a core's cache with all intermediate results
 _ONE_LAYER = ("snow", "fog", "spatter")  # which do most of their work on one channel, so that three times as much fits
+_ONE_THREAD = ("frost",)  # which is too short: waiting for each other, two threads take longer than one
 
 CORRUPTIONS: dict[str, Corruption] = {
     "gaussian_noise": noise.gaussian_noise,
@@ -129,7 +130,7 @@ def corrupt(
         result[start : start + len(part)] = made
 
     chunks = _chunks(batch, _CHUNK_VALUES * (3 if name in _ONE_LAYER else 1))
-    threads = torch.get_num_threads() if images.device.type == "cpu" else 1
+    threads = torch.get_num_threads() if images.device.type == "cpu" and name not in _ONE_THREAD else 1
     _share_out(work, chunks, max(1, min(threads, len(chunks))))
     return result.view(images.shape)
 
