@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dign.corruptions import ALL_NAMES
 from dign.evaluation.json_values import BrokenResults
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
 from dign.evaluation.results import Results
@@ -33,3 +34,8 @@ def test_entries_are_read_back_as_they_were_and_missing_ones_are_none():
 def test_a_number_of_parameters_that_is_none_is_not_known():
     value = json.loads(PUBLISHED.read_text())["run"]
     assert RunInfo.from_json({**value, "parameters": "many"}).parameters is None
+
+
+def test_a_long_list_of_earlier_corruptions_is_not_shortened():
+    names = ", ".join(ALL_NAMES)
+    assert EvaluationInfo.from_json({"earlier": [{"corruptions": names}]}).earlier == ({"corruptions": names},)

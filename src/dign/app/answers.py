@@ -90,7 +90,9 @@ def _slots(titles: Sequence[str]) -> list[int]:
 def _measured(place: str | Path) -> tuple[Measured | None, str]:
     members = split_members(place)
     if members:
-        command = clean_text(f"dign evaluate {' '.join(members)} --ensemble")
+        command = clean_text(
+            f"dign evaluate {' '.join(members)} --ensemble", longest=4000
+        )  # to be typed: not shortened
         return None, f"Calibration is measured run by run, and an ensemble has no run: `{command}` measures it."
     folder = Path(place)
     if not (folder / "config.toml").is_file():

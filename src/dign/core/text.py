@@ -9,8 +9,8 @@ import unicodedata
 MAX_TEXT = 120
 
 
-def clean_text(value: object) -> str:
-    """A string fit to be shown: no control or direction-changing characters, at most 120 letters.
+def clean_text(value: object, longest: int = MAX_TEXT) -> str:
+    """A string fit to be shown: no control or direction-changing characters, at most `longest` letters.
 
     Whoever puts it on a page, in a terminal or in a table still has to escape it for that place.
 
@@ -19,7 +19,7 @@ def clean_text(value: object) -> str:
     """
     text = "".join(" " if unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co"} else char for char in str(value))
     text = " ".join(text.split())
-    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def wrap_words(text: str, width: int) -> str:

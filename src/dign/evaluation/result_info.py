@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from dign.core.text import clean_text
+from dign.core.text import MAX_TEXT, clean_text
 from dign.data.names import hide_folder_path
 from dign.evaluation.json_values import as_object, fail, is_count, is_number, is_whole
 
@@ -142,9 +142,13 @@ class EvaluationInfo:
             return _clean_texts(value) if isinstance(value, dict) else None
         if key == "earlier":
             sound = isinstance(value, list) and all(isinstance(part, dict) for part in value)
-            return tuple(map(_clean_texts, value)) if sound else None
+            return tuple(_clean_texts(part, LONGEST_LIST) for part in value) if sound else None
         return clean_text(value) if isinstance(value, str) else None
 
 
-def _clean_texts(value: dict[str, Any]) -> dict[str, str]:
-    return {clean_text(name): clean_text(text) for name, text in value.items()}
+LONGEST_LIST = 4000
+"""Letters of a list of corruptions: there are forty, of up to thirty letters."""
+
+
+def _clean_texts(value: dict[str, Any], longest: int = MAX_TEXT) -> dict[str, str]:
+    return {clean_text(name): clean_text(text, longest) for name, text in value.items()}
