@@ -22,7 +22,7 @@ Corruption = Callable[[Tensor, Any, Streams], Tensor]
 SMALLEST_SIDE = 8
 _CHUNK_VALUES = 128 * 3 * 32 * 32  # what fits in a core's cache with all intermediate results
 _ONE_LAYER = ("snow", "fog", "spatter")  # which do most of their work on one channel, so that three times as much fits
-_ONE_THREAD = ("frost",)  # which is too short: waiting for each other, two threads take longer than one
+_ONE_THREAD = ("frost",)  # two would take longer, waiting for each other; torch's own threads gain something
 
 CORRUPTIONS: dict[str, Corruption] = {
     "gaussian_noise": noise.gaussian_noise,
