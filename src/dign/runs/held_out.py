@@ -78,11 +78,16 @@ def held_out_for_hub(folder: Path, name: str, *, skip_unreadable: bool = False) 
         UserError: There are none, or the card does not say, or they have other classes or sizes.
     """
     config = read_hub_config(folder)
+    data = _load_for_hub(config, name, skip_unreadable=skip_unreadable)
+    return _unseen(folder, name, data, find_seen(folder, config), config["classes"], tuple(config["image_size"]))
+
+
+def _load_for_hub(config: dict[str, Any], name: str, *, skip_unreadable: bool = False) -> DataSet:
+    """Data as the model of a hub folder takes it: of its size, and cut as it was trained."""
     height, width = config["image_size"]
     size = height if height == width else None
     framing = Framing(**config["framing"])
-    data = load(name, size=size, validation=0.0, skip_unreadable=skip_unreadable, framing=framing)
-    return _unseen(folder, name, data, find_seen(folder, config), config["classes"], (height, width))
+    return load(name, size=size, validation=0.0, skip_unreadable=skip_unreadable, framing=framing)
 
 
 def seen_by_init(run: Run) -> int:
@@ -106,10 +111,8 @@ def find_test_images(folder: Path, name: str | None = None) -> HeldOutImages:
     if name is None and split_prefix(config["data"])[0]:
         raise UserError(f"{folder} was trained on {config['data']}, which need not be here: name images with `data`.")
     name = name or str(config["data"])
-    height, width = config["image_size"]
-    size = height if height == width else None
-    data = load(name, size=size, validation=0.0, framing=Framing(**config["framing"]))
-    _check_fits(folder, name, data, config["classes"], (height, width))
+    data = _load_for_hub(config, name)
+    _check_fits(folder, name, data, config["classes"], tuple(config["image_size"]))
     if not name.startswith(FOLDER_PREFIX):
         return HeldOutImages(name, data.test, 0)
     seen = find_seen(folder, config)
