@@ -24,16 +24,32 @@ def test_a_network_of_a_library_takes_unit_images_to_logits(name):
     assert model(torch.rand(2, 3, 64, 64)).shape == (2, 7)
 
 
+@pytest.mark.parametrize(
+    ("name", "size"), [("timm:test_vit", 96), ("timm:test_vit2", 160), ("torchvision:vit_b_32", 64)]
+)
+def test_a_vision_transformer_is_built_for_the_size_of_the_images(name, size):
+    need(f"{name.partition(':')[0]}", name.partition(":")[0])
+    with torch.device("meta"):
+        network = build_from_library(name, 7, (size, size)).eval()
+        assert network(torch.empty(2, 3, size, size)).shape == (2, 7)
+
+
+def test_a_size_that_patches_do_not_divide_is_one_sentence():
+    need("torchvision", "torchvision")
+    with pytest.raises(UserError, match=r"vit_b_32 cannot be built for images of 40x40 pixels \(.*that its patches"):
+        build_from_library("torchvision:vit_b_32", 2, (40, 40))
+
+
 def test_names_are_checked_and_the_nearest_are_suggested():
     need("timm", "timm")
     with pytest.raises(UserError, match=r"Unknown torchvision model 'resnet81': the nearest are .*resnet18"):
-        build_from_library("torchvision:resnet81", 2)
+        build_from_library("torchvision:resnet81", 2, (32, 32))
     with pytest.raises(UserError, match="Unknown torchvision model 'resnet81': the nearest"):
         find_preprocessing("torchvision:resnet81")
     with pytest.raises(UserError, match="Unknown torchvision model 'fasterrcnn"):  # a detector, which is no classifier
-        build_from_library("torchvision:fasterrcnn_resnet50_fpn", 2)
+        build_from_library("torchvision:fasterrcnn_resnet50_fpn", 2, (32, 32))
     with pytest.raises(UserError, match="Unknown timm model 'resnt50': the nearest are"):
-        build_from_library("timm:resnt50", 2)
+        build_from_library("timm:resnt50", 2, (32, 32))
 
 
 def test_what_weights_expect_comes_from_the_library():

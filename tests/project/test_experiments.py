@@ -37,7 +37,7 @@ def test_every_table_and_figure_has_its_files():
 
 def test_the_single_run_loads_and_opens_with_its_command():
     config = RunConfig.from_mapping(read_toml(ONE_RUN))
-    assert (config.data, config.model, make_run_method(config).key) == ("cifar10", "wide_fastnet", "dign")
+    assert (config.data, config.model, make_run_method(config).key) == ("cifar10", "wide_fastnet", "dign+cutout")
     assert f"dign train experiments/{ONE_RUN.name} --out runs/" in "\n".join(header(ONE_RUN))
 
 

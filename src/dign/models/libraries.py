@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -32,19 +33,37 @@ def import_library(name: str, wanted: str) -> Any:
         ) from error
 
 
-def build_from_library(name: str, classes: int) -> nn.Module:
-    """An untrained network of a library, by its name with the library's prefix."""
+def build_from_library(name: str, classes: int, image_size: tuple[int, int]) -> nn.Module:
+    """An untrained network of a library, by its name with the library's prefix.
+
+    Most networks take images of any size. Vision transformers are built for one, here for `image_size`.
+    """
+    create, options = _creator(name, image_size)
+    try:
+        network: nn.Module = create(num_classes=classes, **options)
+    except Exception as error:
+        if not options.keys() & {"img_size", "image_size"}:
+            raise
+        raise UserError(
+            f"{name} cannot be built for images of {image_size[0]}x{image_size[1]} pixels "
+            f"({summarize_error(error).rstrip('.')}): choose a size that its patches divide."
+        ) from error
+    return network
+
+
+def _creator(name: str, image_size: tuple[int, int]) -> tuple[Callable[..., nn.Module], dict[str, Any]]:
+    """The function that makes a network, and its options for images of a size."""
+    short = name.partition(":")[2]
     if name.startswith(TIMM):
         timm = import_library("timm", name)
         _check_known(name, "timm.list_models()", timm.list_models())
-        network: nn.Module = timm.create_model(name.removeprefix(TIMM), num_classes=classes)
-        return network
-    models = _import_torchvision(name)
-    short = name.removeprefix(TORCHVISION)
-    network = models.get_model(
-        short, num_classes=classes, **(AS_TRAINED if short in ("googlenet", "inception_v3") else {})
-    )
-    return network
+        config = timm.get_pretrained_cfg(short)
+        is_for_one_size = config is not None and config.fixed_input_size and config.input_size[1:] != image_size
+        return partial(timm.create_model, short), {"img_size": image_size} if is_for_one_size else {}
+    create = partial(_import_torchvision(name).get_model, short)
+    if short in ("googlenet", "inception_v3"):
+        return create, AS_TRAINED
+    return create, {"image_size": image_size[0]} if short.startswith("vit_") else {}
 
 
 def _import_torchvision(name: str) -> Any:
@@ -102,7 +121,7 @@ def fetch_pretrained(name: str) -> dict[str, Tensor]:
     """
     if not name.startswith(PREFIXES):
         raise UserError(f"`init=pretrained` is for models of timm and torchvision, not for {name}: name a file.")
-    build_from_library(name, 2)  # an unknown name, or a missing library, is another error than a failed download
+    _creator(name, (0, 0))  # an unknown name, or a missing library, is another error than a failed download
     try:
         if name.startswith(TIMM):
             trained: nn.Module = import_library("timm", name).create_model(name.removeprefix(TIMM), pretrained=True)

@@ -71,7 +71,7 @@ def build(
     with preserve_global_generators(cpu):
         seed_global_generators(seed, cpu)
         if name.startswith(PREFIXES):
-            body = build_from_library(name, classes)
+            body = build_from_library(name, classes, image_size)
         elif name in MODELS:
             body = MODELS[name](classes, image_size)
         else:

@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from dign.core.errors import UserError, join_names
+from dign.models.positions import resample_positions
 
 COUNTER = "num_batches_tracked"
 """A buffer that old files lack and nothing needs."""
@@ -44,7 +45,7 @@ def match_names(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], head:
 
     The file may have the bare network, without the normalization in front. If the names are another library's, but
     kinds and shapes are the same, one after the other, tensors are matched by their order; the head may have another
-    number of classes.
+    number of classes. Position embeddings of transformers are resampled where the images have another size.
 
     Args:
         found: The file's tensors.
@@ -55,8 +56,15 @@ def match_names(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], head:
     by_name = inside if len(inside.keys() & wanted.keys()) > len(found.keys() & wanted.keys()) else dict(found)
     body = wanted.keys() - head - set(NORMALIZATION)
     if by_name.keys() & body:
-        return by_name
+        return {name: _fit_positions(name, tensor, wanted) for name, tensor in by_name.items()}
     return _match_order(found, wanted, head) or by_name
+
+
+def _fit_positions(name: str, found: Tensor, wanted: Mapping[str, Tensor]) -> Tensor:
+    if name not in wanted or found.shape == wanted[name].shape:
+        return found
+    resampled = resample_positions(name, found, tuple(wanted[name].shape))
+    return found if resampled is None else resampled
 
 
 def _match_order(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], head: set[str]) -> dict[str, Tensor] | None:
