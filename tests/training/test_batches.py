@@ -86,7 +86,7 @@ class Large:
         return Store(path, json.loads((path / "info.json").read_text())).read_splits()
 
 SOURCES["large"] = Large()
-dign.training.loop.steps_per_epoch = lambda config, data: 3
+dign.training.setup.steps_per_epoch = lambda config, data: 3
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 limit = int(sys.argv[2])
 assert used < limit, f"{used} bytes are in use before the data are opened"

@@ -7,7 +7,15 @@ from torch import nn
 from dign.grid.plan import make_plan
 from dign.models import build
 from dign.runs.config import RunConfig
-from dign.training.cost import FLOPS_PER_THREAD, describe_duration, estimate_cpu_seconds, standard_equivalents
+from dign.training.cost import (
+    FLOPS_PER_THREAD,
+    MEASURED_IMAGES,
+    TRAINING_PER_FORWARD,
+    describe_duration,
+    estimate_cpu_seconds,
+    measure_cpu_seconds,
+    standard_equivalents,
+)
 
 
 def test_cost_is_counted_in_standard_trainings():
@@ -46,6 +54,16 @@ def test_the_published_recipe_takes_days_on_a_core_and_the_fast_preset_minutes()
 
     assert 5 < days() < 60
     assert days(preset="fast") < 0.05
+
+
+def test_a_long_training_is_measured_by_predictions(monkeypatch):
+    """Three predictions of eight images, of which the fastest takes 2 s; 100 images, 3 epochs, two processes."""
+    times = iter([0.0, 9.0, 10.0, 12.0, 20.0, 23.0])
+    monkeypatch.setattr("dign.training.cost.time.perf_counter", lambda: next(times))
+    model = nn.Sequential(nn.Flatten(), nn.Linear(12, 5))
+    config = RunConfig(data="cifar10", method="standard", epochs=3, devices=2)
+    seconds = measure_cpu_seconds(config, model, (2, 2), images=100)
+    assert seconds == pytest.approx(TRAINING_PER_FORWARD * 2 / MEASURED_IMAGES * 100 * 3 / 2)
 
 
 def test_a_model_that_cannot_be_counted_has_no_estimate():

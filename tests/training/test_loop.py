@@ -250,7 +250,7 @@ def test_a_run_that_is_resumed_on_another_device_says_so(tmp_path, monkeypatch, 
 
 @pytest.mark.slow
 def test_one_image_at_a_time_can_be_trained_where_its_views_pass_together(tmp_path, monkeypatch):
-    monkeypatch.setattr("dign.training.loop.steps_per_epoch", lambda config, data: 2)
+    monkeypatch.setattr("dign.training.setup.steps_per_epoch", lambda config, data: 2)
     run = train(config(model="resnet18", batch_size=1, size=8, method="dign", epochs=1, validation=0), tmp_path / "run")
     assert run.finished
 

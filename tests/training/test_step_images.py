@@ -8,7 +8,7 @@ import torch
 from dign.parallel.team import Team
 from dign.runs.config import RunConfig
 from dign.runs.folder import load_run
-from dign.training.setup import create_folder, prepare
+from dign.training.setup import RunLength, create_folder, prepare
 from dign.training.step_images import StepImages
 
 CPU = torch.device("cpu")
@@ -28,7 +28,7 @@ def open_images(tmp_path):
         data, start = prepare(config, team)
         if not out.exists():
             create_folder(config, out, data, start, Team(device=CPU))
-        return closing(StepImages(load_run(out), data, team, CPU, first))
+        return closing(StepImages(load_run(out), data, RunLength.of(config, data), team, CPU, first))
 
     return open_images
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from dign.core.freezing import freeze_temporarily
+from dign.models.winograd import use_winograd
+from dign.parallel.devices import resolve_precision
 from dign.runs.config import RunConfig
 from dign.runs.folder import make_run_method
 
@@ -65,6 +69,30 @@ def estimate_cpu_seconds(config: RunConfig, model: nn.Module, image_size: tuple[
     operations = 3 * forward * images * config.epochs * standard_equivalents(config)
     threads = torch.get_num_threads() * config.devices * config.nodes
     return float(operations / (FLOPS_PER_THREAD * threads))
+
+
+TRAINING_PER_FORWARD = 4
+"""How many times as long as a prediction a step of Standard training takes, roughly."""
+MEASURED_IMAGES = 8
+
+
+@torch.no_grad()
+def measure_cpu_seconds(config: RunConfig, model: nn.Module, image_size: tuple[int, int], images: int) -> float:
+    """The training time on this CPU, from the time of a few predictions: right within a factor of two or so."""
+    if config.winograd:
+        use_winograd(model)
+    if config.channels_last:
+        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    x = torch.full((MEASURED_IMAGES, 3, *image_size), 0.5)
+    in_half = "bf16" in resolve_precision(config.precision, torch.device("cpu"))
+    seconds = []
+    with freeze_temporarily(model), torch.autocast("cpu", dtype=torch.bfloat16, enabled=in_half):
+        for _ in range(3):  # the first one warms up
+            start = time.perf_counter()
+            model(x)
+            seconds.append(time.perf_counter() - start)
+    step = TRAINING_PER_FORWARD * min(seconds) / MEASURED_IMAGES
+    return step * images * config.epochs * standard_equivalents(config) / (config.devices * config.nodes)
 
 
 def describe_duration(seconds: float | None) -> str:

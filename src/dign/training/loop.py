@@ -52,7 +52,7 @@ from dign.training.interrupts import Interrupted, catch_signals
 from dign.training.logger import NullLogger, TrainingLogger
 from dign.training.optimizers import make_optimizer
 from dign.training.schedule import learning_rate
-from dign.training.setup import create_folder, global_batch_size, prepare, steps_per_epoch
+from dign.training.setup import RunLength, create_folder, global_batch_size, prepare
 from dign.training.starting_weights import StartingWeights, freeze, group_parameters, load_starting_weights
 from dign.training.step_images import StepImages
 from dign.training.step_log import Step, stack, unstack
@@ -196,10 +196,8 @@ class _Training:
         self.run, self.config, self.data = run, config, data
         self.fabric, self.team, self.device = fabric, team, fabric.device
         self.method: Method = self._settle(run.method())
-        self.batch_size = global_batch_size(config, data)
-        self.steps_per_epoch = steps_per_epoch(config, data)
-        self.total = config.epochs * self.steps_per_epoch
-        self.adaptation = Adaptation(self.method, self.batch_size, self.steps_per_epoch)
+        self.length = RunLength.of(config, data)
+        self.adaptation = Adaptation(self.method, self.length.batch_size, self.length.steps_per_epoch)
         self.unlogged: list[Step] = []
         self.last_loss: float | None = None
         self.noticed_divergence = False
@@ -277,7 +275,7 @@ class _Training:
     def fit(self, *, quiet: bool, translate: Translate = str) -> Run:
         with self.team.all_or_none():
             first = self._restore()
-            self.images = StepImages(self.run, self.data, self.team, self.device, first)
+            self.images = StepImages(self.run, self.data, self.length, self.team, self.device, first)
             logger = self._make_logger(first, quiet, translate)
         saved = self.clock = time.monotonic()
         self._train_mode()
@@ -285,23 +283,23 @@ class _Training:
         with logger, closing(self.images), catch_signals() as interrupted, generators:
             for note in (*self.run.info.get("notes", ()), *note_move(self.run, self.config, self.device)):
                 logger.log_message(note)
-            for step in range(first, self.total):
-                with explain_out_of_memory(self.run, self.batch_size, self.device):
+            for step in range(first, self.length.total):
+                with explain_out_of_memory(self.run, self.length.batch_size, self.device):
                     self._step(step)
                 done = step + 1
-                epoch = done // self.steps_per_epoch
+                epoch = done // self.length.steps_per_epoch
                 logger.advance(done)
-                if done % LOG_EVERY == 0 or done == self.total:
+                if done % LOG_EVERY == 0 or done == self.length.total:
                     self._log_steps(logger, done, epoch)
-                if done % self.steps_per_epoch == 0 and self._is_validation_due(epoch):
+                if done % self.length.steps_per_epoch == 0 and self._is_validation_due(epoch):
                     self._validate(logger, done, epoch)
                 late = time.monotonic() - saved >= self.config.checkpoint_seconds
                 stopping, late = self.team.any(bool(interrupted), late)
                 if stopping or late:
                     self._save_checkpoint(done)
                     saved = time.monotonic()
-                if stopping and done < self.total:
-                    raise Interrupted(f"Stopped after step {done} of {self.total}.")
+                if stopping and done < self.length.total:
+                    raise Interrupted(f"Stopped after step {done} of {self.length.total}.")
             for note in self._closing_notes():
                 logger.log_message(note)
         with self.team.all_or_none():
@@ -319,10 +317,10 @@ class _Training:
             return NullLogger()
         return TrainingLogger(
             self.run.path,
-            total=self.total,
+            total=self.length.total,
             first=first,
             epochs=self.config.epochs,
-            images_per_step=self.batch_size,
+            images_per_step=self.length.batch_size,
             title=f"{self.method.title} {self.config.model}",
             quiet=quiet,
             work=work_curve(self.config),
@@ -338,13 +336,13 @@ class _Training:
 
     def _step(self, step: int) -> None:
         """One update of the weights; everything random in it is seeded from the run's seed and the step."""
-        rate = learning_rate(self.config.schedule, self.config.lr, step, self.total, warmup=self.config.warmup)
+        rate = learning_rate(self.config.schedule, self.config.lr, step, self.length.total, warmup=self.config.warmup)
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["lr_scale"]
         x, y = self.images.get(step)
         seed = derive_seed(self.config.seed, "model", step * self.team.world_size + self.team.rank)
         seed_global_generators(seed, self.device)  # for random layers such as dropout
-        method = self.adaptation.method_at(step).at(step / self.total)
+        method = self.adaptation.method_at(step).at(step / self.length.total)
         generator = self.team.generator(self.config.seed, "method", step, self.device)
         outcomes = [
             self._backward(method, part, generator, is_last=number == self.config.accumulate)
@@ -397,7 +395,7 @@ class _Training:
                     name: torch.stack([step.terms[name] for step in self.unlogged]).mean().item() for name in names
                 }
                 logger.log_step(done, epoch, loss, terms, self.optimizer.param_groups[0]["lr"])
-                if not self.noticed_divergence and done >= max(2 * LOG_EVERY, self.total // 10):
+                if not self.noticed_divergence and done >= max(2 * LOG_EVERY, self.length.total // 10):
                     for note in note_divergence(terms, done, len(self.data.classes), self.config.lr):
                         self.noticed_divergence = True
                         logger.log_message(note)
@@ -450,8 +448,10 @@ class _Training:
             self.seconds_before, step = float(metadata["seconds"]), int(metadata["step"])
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise UserError(f"{self.run.checkpoint} is not a checkpoint of this run: it is not complete.") from error
-        if not 0 <= step <= self.total or not 0 <= self.seconds_before < math.inf:
-            raise UserError(f"{self.run.checkpoint} is damaged: step {step} is not one of the run's {self.total}.")
+        if not 0 <= step <= self.length.total or not 0 <= self.seconds_before < math.inf:
+            raise UserError(
+                f"{self.run.checkpoint} is damaged: step {step} is not one of the run's {self.length.total}."
+            )
         return step
 
     def _averaged(self) -> AbstractContextManager[None]:

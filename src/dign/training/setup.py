@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,8 @@ from dign.runs.calibrate import check_noise
 from dign.runs.config import RunConfig, split_methods
 from dign.runs.folder import create_run, load_run_data, make_run_method
 from dign.runs.held_out import count_seen_by_init
-from dign.training.cost import estimate_cpu_seconds
-from dign.training.data_advice import give_advice, warn_of_duration
+from dign.training.cost import estimate_cpu_seconds, measure_cpu_seconds
+from dign.training.data_advice import LONG, give_advice, warn_of_duration
 from dign.training.starting_weights import StartingWeights, freeze, load_starting_weights
 from dign.training.trackers import check_tracker
 
@@ -121,7 +123,7 @@ def make_transforms(config: RunConfig) -> TrainTransforms:
 
 def _make_notes(config: RunConfig, data: DataSet, start: StartingWeights | None, device: torch.device) -> list[str]:
     """What the user should know before the first step."""
-    notes = give_advice(data, config.epochs * steps_per_epoch(config, data), from_scratch=start is None)
+    notes = give_advice(data, RunLength.of(config, data).total, from_scratch=start is None)
     used = split_methods(config.method)
     notes += [
         f"The settings of {name} are ignored: the method is {config.method}."
@@ -138,17 +140,44 @@ def _make_notes(config: RunConfig, data: DataSet, start: StartingWeights | None,
             f"The head starts from random weights, since `init` has none of its shape: {', '.join(start.fresh)}."
         )
     if device.type == "cpu":
-        with torch.device("meta"):
-            model = build(config.model, classes=len(data.classes), image_size=data.image_size)
-        notes += warn_of_duration(estimate_cpu_seconds(config, model, data.image_size, len(data.train)))
+        notes += warn_of_duration(_estimate_seconds(config, data))
     return notes
 
 
+def _estimate_seconds(config: RunConfig, data: DataSet) -> float | None:
+    """The training time on this CPU: from counted operations, and measured where it may be hours."""
+    network = partial(build, config.model, classes=len(data.classes), image_size=data.image_size)
+    with torch.device("meta"):
+        model = network()
+    seconds = estimate_cpu_seconds(config, model, data.image_size, len(data.train))
+    if seconds is None or seconds < LONG / 4:
+        return seconds
+    return measure_cpu_seconds(config, network(), data.image_size, len(data.train))
+
+
+@dataclass(frozen=True)
+class RunLength:
+    """How long a run is.
+
+    Attributes:
+        batch_size: Images of a step over all processes.
+        steps_per_epoch: A last partial batch is dropped; a data set smaller than a batch is one batch.
+        total: Steps in all.
+    """
+
+    batch_size: int
+    steps_per_epoch: int
+    total: int
+
+    @classmethod
+    def of(cls, config: RunConfig, data: DataSet) -> RunLength:
+        steps = steps_per_epoch(config, data)
+        return cls(global_batch_size(config, data), steps, config.epochs * steps)
+
+
 def steps_per_epoch(config: RunConfig, data: DataSet) -> int:
-    """A last partial batch is dropped; a data set smaller than a batch is one batch."""
     return max(1, len(data.train) // config.batch_size)
 
 
 def global_batch_size(config: RunConfig, data: DataSet) -> int:
-    """The images of a step over all processes."""
     return min(config.batch_size, len(data.train))

@@ -26,7 +26,7 @@ from dign.parallel.launching import local_rank
 from dign.parallel.team import Team
 from dign.runs.folder import Run
 from dign.training.batches import BatchSource, DecodedBatches, make_batch_source
-from dign.training.setup import global_batch_size, make_transforms, steps_per_epoch
+from dign.training.setup import RunLength, make_transforms
 
 
 class StepImages:
@@ -35,18 +35,19 @@ class StepImages:
     Args:
         run: The run that is trained.
         data: Its data set.
+        length: How long the run is.
         team: The processes that share each batch.
         device: Where the steps are computed.
         first: The first step that will be asked for.
     """
 
-    def __init__(self, run: Run, data: DataSet, team: Team, device: torch.device, first: int) -> None:
+    def __init__(
+        self, run: Run, data: DataSet, length: RunLength, team: Team, device: torch.device, first: int
+    ) -> None:
         self._run, self._config, self._train, self._team, self._device = run, run.config, data.train, team, device
+        self._length = length
         config = run.config
         self._transforms = make_transforms(config)
-        self._batch_size = global_batch_size(config, data)
-        self._steps_per_epoch = steps_per_epoch(config, data)
-        self._total = config.epochs * self._steps_per_epoch
         self._order = lru_cache(maxsize=2)(
             partial(draw_order, data.train.labels, seed=config.seed, balance=config.balance)
         )
@@ -68,23 +69,23 @@ class StepImages:
         x = to_float(images, channels_last=self._config.channels_last)
         mirrored = None
         if self._config.alternate:
-            flips = self._flips(step // self._steps_per_epoch)
+            flips = self._flips(step // self._length.steps_per_epoch)
             mirrored = copy_to_device(flips[self._indices(step)], self._device)
         draws = self._team.generator(self._config.seed, "transforms", step, self._device)
         x = self._transforms(x, draws, mirrored=mirrored)
-        return (shrink(x) if step < self._config.small_first * self._total else x), y
+        return (shrink(x) if step < self._config.small_first * self._length.total else x), y
 
     def _indices(self, step: int) -> Tensor:
         """The images of a step that this process holds, as indices on the host."""
-        epoch, position = divmod(step, self._steps_per_epoch)
-        batch = self._order(epoch)[position * self._batch_size : (position + 1) * self._batch_size]
-        return self._team.local_slice(batch)
+        epoch, position = divmod(step, self._length.steps_per_epoch)
+        size = self._length.batch_size
+        return self._team.local_slice(self._order(epoch)[position * size : (position + 1) * size])
 
     def _open_source(self, first: int) -> BatchSource:
         """Where the images of the steps from `first` on come from: random crops of pictures, or the stored images."""
         config, train = self._config, self._train
         if not config.scale:
-            last, share = self._total - 1, config.data_memory
+            last, share = self._length.total - 1, config.data_memory
             return make_batch_source(train, self._indices, self._device, last=last, share=share)
         assert train.pictures is not None  # a configuration with random crops names a folder
         crop = RandomCrop(config.size, config.scale, config.ratio, self._run.framing)
@@ -97,5 +98,5 @@ class StepImages:
 
     def _plan(self, first: int) -> Iterator[tuple[int, Tensor]]:
         """For each step from `first` on its epoch and the numbers of its images; workers ask for it ahead of time."""
-        for step in range(first, self._total):
-            yield step // self._steps_per_epoch, self._indices(step)
+        for step in range(first, self._length.total):
+            yield step // self._length.steps_per_epoch, self._indices(step)
