@@ -57,11 +57,12 @@ def test_an_operation_is_torchvision_s(name, images):
 def test_the_strengths_are_torchvision_s():
     module = need("torchvision.transforms.autoaugment", "torchvision")
     theirs = module.AutoAugment(module.AutoAugmentPolicy.CIFAR10)
-    for name, (amounts, signed) in theirs._augmentation_space(10, (32, 32)).items():
-        (mine,) = [each for each in OPERATIONS if their_name(each) == name]
-        assert signed == (mine in SIGNED)
-        if amounts.dim():
-            torch.testing.assert_close(auto_amounts(mine, 32), amounts.float())
+    for size in ((32, 32), (16, 64)):
+        for name, (amounts, signed) in theirs._augmentation_space(10, size).items():
+            (mine,) = [each for each in OPERATIONS if their_name(each) == name]
+            assert signed == (mine in SIGNED)
+            if amounts.dim():
+                torch.testing.assert_close(auto_amounts(mine, size), amounts.float())
     for name, (amounts, signed) in module.TrivialAugmentWide()._augmentation_space(31).items():
         (mine,) = [each for each in TRIVIAL if their_name(each) == name]
         assert signed == (mine in SIGNED)
@@ -96,7 +97,7 @@ def test_what_happens_to_an_image_is_the_table_s_row_for_it(monkeypatch):
     draw = torch.tensor([[1.5 / 25, 0.0, 0.0, 0.9, 0.1], [1.5 / 25, 0.71, 0.0, 0.9, 0.1]])
     monkeypatch.setattr("dign.augment.policies._draw_on_host", lambda *_: draw)
     images = (x * 255).round().to(torch.uint8)
-    rotated = ours(images, "rotate", auto_amounts("rotate", 16)[2])
-    shift = -auto_amounts("translate-x", 16)[9].item()
+    rotated = ours(images, "rotate", auto_amounts("rotate", (16, 16))[2])
+    shift = -auto_amounts("translate-x", (16, 16))[9].item()
     expected = torch.stack((ours(rotated, "translate-x", shift)[0], ours(images, "translate-x", shift)[1]))
     assert torch.equal((auto_augment(x) * 255).round().to(torch.uint8), expected)

@@ -12,7 +12,7 @@ from dign.methods.batch_checks import LOOK_EVERY, class_rows
 
 @pytest.fixture(autouse=True)
 def fresh_looks(monkeypatch):
-    monkeypatch.setattr(batch_checks, "_looks", SimpleNamespace(calls=0, warned=False, warned_of_probabilities=False))
+    monkeypatch.setattr(batch_checks, "_looks", SimpleNamespace(**dict.fromkeys(vars(batch_checks._looks), 0)))
 
 
 @pytest.fixture

@@ -45,5 +45,5 @@ def test_two_images_become_what_torchvision_makes_of_them(x, y):
 
 
 def test_alpha_is_positive():
-    with pytest.raises(UserError, match=r"alpha must be a number of at least 0\.01"):
+    with pytest.raises(UserError, match=r"alpha must be a number of at least 0\.05"):
         MixUp(alpha=0.0)

@@ -75,6 +75,15 @@ def test_several_processes_draw_what_one_draws(network, x, y):
     torch.testing.assert_close(sum(shares) / 2, alone)
 
 
+def test_a_model_without_further_convolutions_asks_for_layers(x, y, monkeypatch):
+    monkeypatch.setattr("dign.methods.batch_checks._looks.warned_of_no_layers", False)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.LazyLinear(5))
+    model(x)
+    with pytest.warns(UserWarning, match=r"no convolution beside the first.*Name layers of the model with `layers`"):
+        NoisyFeatures()(model, x, y)
+    NoisyFeatures(layers="2")(model, x, y).loss.backward()
+
+
 def test_what_is_not_tensors_of_images_is_one_sentence(x, y):
     class Pooling(nn.Module):
         def __init__(self) -> None:

@@ -84,6 +84,27 @@ def test_all_passes_of_a_step_are_mixed_at_one_depth(network, x, y, together):
     torch.testing.assert_close(outcome.loss, expected.loss)
 
 
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("dign_first", [True, False])
+def test_later_views_get_more_noise_and_those_of_other_methods_as_little_as_the_clean_batch(
+    network, x, y, together, dign_first, monkeypatch
+):
+    levels, plain = [], NoisyMix._add_noise
+
+    def spy(method, rows, level, draws):
+        levels.append(level)
+        return plain(method, rows, level, draws)
+
+    monkeypatch.setattr(NoisyMix, "_add_noise", spy)
+    parts = (DiGN(samples=2, together=together), NoisyMix(layers=("2",), together=together))
+    both = parts[0] + parts[1] if dign_first else parts[1] + parts[0]
+    both(network, x, y, generator=generator())
+    views = [1, 1, 1, 2, 3] if dign_first else [1, 2, 3, 1, 1]  # the clean batch, then each method's
+    found = levels if together else sorted(levels)
+    expected = [0.5 * each for each in views] + [float(each) for each in views]  # the images, then layer 2
+    assert found == (expected if together else sorted(expected))
+
+
 def test_in_a_sum_every_view_is_mixed_alike(network, x, y):
     """DiGN's copies without noise are the mixtures themselves: they agree with the clean pass."""
     both = DiGN(sigma_max=0.0) + quiet(layers=("2",))

@@ -13,6 +13,7 @@ from dign.metrics import (
     FPR95,
     NLL,
     Accuracy,
+    AccuracyAtCoverage,
     AdaptiveECE,
     Brier,
     Calibration,
@@ -100,3 +101,12 @@ def test_wrong_values_on_another_device_are_an_error_of_compute(monkeypatch):
     for ask in (merged.compute, merged.reliability):
         with pytest.raises(UserError, match="apply softmax"):
             ask()
+
+
+@pytest.mark.parametrize("metric", [AdaptiveECE(4), DebiasedRMSE(4), AccuracyAtCoverage(0.3)])
+def test_a_restored_metric_computes_what_it_did(metric):
+    draws = torch.Generator().manual_seed(0)
+    metric.update(torch.rand(200, 5, generator=draws).softmax(1), torch.randint(5, (200,), generator=draws))
+    restored = type(metric).from_state(metric.state())
+    assert restored.compute() == metric.compute()
+    assert type(metric).from_state({name: value.tolist() for name, value in metric.state().items()}) is not None

@@ -124,3 +124,23 @@ def test_a_prior_keeps_few_images_that_are_all_right_from_making_the_model_infin
     wrong = (torch.arange(10_000) % 10 == 0).long()
     free = fit_temperature(many, wrong).value
     assert fit_temperature(many, wrong, prior=0.25).value == pytest.approx(free, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "message"),
+    [
+        (torch.zeros(2, 3), torch.tensor([0, 3]), "beyond the 3 classes"),
+        (torch.tensor([[0.0, float("nan")]]), torch.tensor([0]), "finite scores"),
+        (torch.zeros(2, 3).numpy(), torch.tensor([0, 1]), "fitted on tensors, not ndarray"),
+    ],
+)
+def test_what_no_temperature_can_be_fitted_on_is_one_sentence(scores, labels, message):
+    with pytest.raises(UserError, match=message):
+        fit_temperature(scores, labels)
+
+
+def test_labels_of_any_whole_type_are_taken_and_temperatures_are_above_zero():
+    scores = torch.tensor([[4.0, 0.0]] * 4)
+    assert fit_temperature(scores, torch.tensor([0, 0, 0, 1], dtype=torch.int32)).images == 4
+    with pytest.raises(UserError, match="temperature must be above 0"):
+        apply_temperature(torch.tensor([[0.5, 0.5]]), 0)

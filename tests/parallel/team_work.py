@@ -37,6 +37,12 @@ SYNCHRONIZED = {"model": "tinynet", "method": "rse", "sync_batch_norm": True}
 """It learns from noisy images: in the digits themselves many pixels are equal, and which of them a max-pool takes, the
 last bit decides.
 """
+TWICE = {
+    "cure": {"weight": 0.3, "step": 0.5},
+    "llr": {"weight": 1.0, "slope_weight": 0.5, "steps": 2},
+    "gradient-regularization": {},
+}
+"""Methods whose losses hold derivatives, or compare passes: they are trained through synchronized norms as well."""
 COMPILED = {"sum": {"method": SUM, "accumulate": 2}, "norm": SYNCHRONIZED}
 LONG = {"epochs": 20, "method": "at", "settings": {"at": {"steps": 1}}, "checkpoint_seconds": 0.1}
 """Batch norm that is not synchronized, and attacks that look at its statistics: all that a restart could lose."""
@@ -44,15 +50,22 @@ EVALUATION = ("--only", "shot_noise", "--severity", "1-2", "--split", "train", "
 
 
 def without_batch_norm(classes: int, image_size: tuple[int, int]) -> nn.Module:
-    return nn.Sequential(
-        nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.GELU(), nn.Flatten(), nn.Linear(8 * 4 * 4, classes)
-    )
+    layers = [nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.GELU(), nn.Conv2d(8, 8, 3, padding=1), nn.GELU()]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(8 * 4 * 4, classes))
+
+
+def with_batch_norm(classes: int, image_size: tuple[int, int]) -> nn.Module:
+    layers = [nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.BatchNorm2d(8), nn.GELU()]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(8 * 4 * 4, classes))
+
+
+OWN = {"plain": without_batch_norm, "normed": with_batch_norm}
 
 
 def prepare() -> None:
-    """A model of our own, and a record of every second step."""
+    """Models of our own, and a record of every second step."""
     torch.set_num_threads(1)
-    MODELS["plain"] = without_batch_norm
+    MODELS.update(OWN)
     dign.training.loop.LOG_EVERY = 2
 
 
@@ -67,6 +80,9 @@ def train_all(folder: Path, devices: int) -> None:
             train(config(method=method, devices=devices), folder / method, quiet=True)
         train(config(method="dign", devices=devices, **APART), folder / "apart", quiet=True)
         train(config(devices=devices, **SYNCHRONIZED), folder / "synchronized", quiet=True)
+        for method, settings in TWICE.items():
+            changes = {"model": "normed", "method": method, "settings": {method: settings}, "sync_batch_norm": True}
+            train(config(devices=devices, **changes), folder / f"synchronized-{method}", quiet=True)
 
 
 def train_compiled(folder: Path) -> None:

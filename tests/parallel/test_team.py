@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from team_work import COMPILED, EVALUATION, LONG, METHODS, SMALL, train_all, without_batch_norm
+from team_work import COMPILED, EVALUATION, LONG, METHODS, OWN, SMALL, TWICE, train_all
 
 import dign.training.loop
 from dign.core.errors import UserError
@@ -44,7 +44,8 @@ def prepared():
     """This process as `prepare` leaves those two."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dign.training.loop, "LOG_EVERY", 2)
-        patch.setitem(MODELS, "plain", without_batch_norm)
+        for name, model in OWN.items():
+            patch.setitem(MODELS, name, model)
         yield
 
 
@@ -68,7 +69,7 @@ def numbers(record):
         yield "validation", record["validation"]["loss"]
 
 
-@pytest.mark.parametrize("name", [*METHODS, "apart", "synchronized"])
+@pytest.mark.parametrize("name", [*METHODS, "apart", "synchronized", *(f"synchronized-{each}" for each in TWICE)])
 def test_two_processes_train_as_one(one, two, name):
     """Of a batch of 400 each sees 200: losses, rates and weights are those of one process, up to float64's rounding."""
     alone, shared = curve(one / name), curve(two / name)

@@ -12,6 +12,7 @@ from dign.evaluation.conditions import Conditions
 from dign.evaluation.results import Results
 from dign.evaluation.subjects import evaluate_run
 from dign.publish.hub import HubModel, save_hub_folder
+from dign.runs.calibrate import calibrate_model
 from dign.runs.classifier import load_model
 from dign.runs.config import RunConfig
 from dign.runs.folder import load_run
@@ -71,6 +72,23 @@ def test_a_run_that_was_not_evaluated_has_a_card_that_says_so(run, tmp_path):
     with pytest.raises(UserError, match="is broken"):
         save_hub_folder(load_run(copy), tmp_path / "other")
     assert not (tmp_path / "other").exists() and not (tmp_path / ".other.partial").exists()
+
+
+def test_results_of_another_calibrator_do_not_get_into_the_card(run, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(run.path, copy)
+    calibrate_model(copy, kind="vector")
+    assert "Not evaluated as it is" in (save_hub_folder(load_run(copy), tmp_path / "model") / "README.md").read_text()
+
+
+def test_a_card_speaks_of_a_calibrator_that_was_fitted_since(run, folder, tmp_path, dign_command):
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    dign_command("calibrate", f"hub:{copy}", "--data", "digits", "--kind", "vector")
+    card = (copy / "README.md").read_text()
+    assert "vector scaling" in card and "measured without it" in card
+    before = (folder / "README.md").read_text()
+    assert card.split("## Measured")[1] == before.split("## Measured")[1]
 
 
 def test_an_existing_folder_is_left_alone(run, tmp_path):

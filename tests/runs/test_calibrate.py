@@ -91,3 +91,11 @@ def test_training_without_validation_images_fits_nothing_and_says_what_to_do(tmp
         calibrate_model(run.path)
     with pytest.raises(UserError, match="trained on all"):
         calibrate_model(run.path, "digits")
+
+
+def test_a_damaged_calibrator_is_made_again(run):
+    (run.path / "calibration.json").write_text("{")
+    with pytest.raises(UserError, match="dign calibrate"):
+        load_model(run.path)
+    calibrate_model(run.path)
+    assert load_model(run.path).calibrator.kind == "temperature"

@@ -70,6 +70,10 @@ def test_members_are_named_by_commas_and_patterns(tmp_path):
     assert split_members(tmp_path) is None
     with pytest.raises(UserError, match="no folder matches 'nowhere-\\*'"):
         split_members("ensemble:nowhere-*")
+    with pytest.raises(UserError, match="ensemble: names no members"):
+        split_members("ensemble:")
+    with pytest.raises(UserError, match="a is twice in ensemble:a,b,a"):
+        split_members("ensemble:a,b,a")
 
 
 def test_runs_are_opened_as_one(tmp_path):

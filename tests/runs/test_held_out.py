@@ -8,8 +8,10 @@ import torch
 
 from dign.core.errors import UserError
 from dign.data import load
+from dign.evaluation.conditions import Conditions
 from dign.evaluation.subjects import evaluate_run
 from dign.publish.hub import save_hub_folder
+from dign.runs.calibrate import calibrate_model
 from dign.runs.classifier import load_model
 from dign.runs.held_out import (
     describe_seen,
@@ -131,3 +133,49 @@ def test_a_model_that_starts_from_one_with_the_same_validation_images_is_calibra
     settings = {"data": "digits", "size": 8, "epochs": 1, "batch_size": 256, "method": "standard", "track": "none"}
     tuned = train({**settings, "init": str(run.path)}, tmp_path / "tuned", quiet=True)
     assert seen_by_init(tuned) == 0 and load_model(tuned.path).calibrator is not None
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """A function that writes so many digits of each class, from the first or after others, into a folder."""
+    from PIL import Image
+
+    data = load("digits", size=8)
+
+    def write(name, count, first=0):
+        for label in range(10):
+            (tmp_path / name / str(label)).mkdir(parents=True)
+            for index in (data.train.labels == label).nonzero().flatten().tolist()[first : first + count]:
+                pixels = data.train.images[index].permute(1, 2, 0).numpy()
+                Image.fromarray(pixels).save(tmp_path / name / str(label) / f"{index}.png")
+        return f"folder:{tmp_path / name}"
+
+    return write
+
+
+PICTURES = {"size": 8, "epochs": 1, "batch_size": 32, "method": "standard", "track": "none", "preset": "laptop"}
+
+
+def test_a_run_on_a_folder_is_not_calibrated_on_the_test_images_that_were_cut_from_it(pictures, tmp_path):
+    folder = pictures("cut", 20)
+    run = train({**PICTURES, "data": folder}, tmp_path / "run", quiet=True)
+    held = held_out_for_run(run, folder)
+    assert set(digest_images(held.split.images)) == set(digest_images(run.data().validation.images))
+
+
+def test_a_model_is_not_measured_on_images_that_it_was_calibrated_on(pictures, tmp_path):
+    run = train({**PICTURES, "data": pictures("own", 20)}, tmp_path / "run", quiet=True)
+    more = pictures("more", 8, first=20)
+    assert calibrate_model(run.path, more).calibrator.images == 80
+    with pytest.raises(UserError):
+        evaluate_run(run, Conditions(("fog",), (1,)), data=more)
+    beyond = pictures("beyond", 9, first=20)
+    assert evaluate_run(run, Conditions(("fog",), (1,)), data=beyond).clean.calibration.compute().count == 10
+
+
+def test_what_the_model_that_a_run_starts_from_has_seen_is_seen(pictures, tmp_path):
+    first = train({**PICTURES, "data": pictures("one", 20)}, tmp_path / "first", quiet=True)
+    other = {**PICTURES, "data": pictures("two", 20, first=20), "init": str(first.path)}
+    tuned = train(other, tmp_path / "tuned", quiet=True)
+    held = held_out_for_run(tuned, f"folder:{tmp_path / 'one'}")
+    assert not set(digest_images(held.split.images)) & set(digest_images(first.data().train.images))

@@ -112,6 +112,10 @@ def mix(x: Tensor, chained: Tensor, weights: Tensor, share: Tensor) -> Tensor:
     return mixed
 
 
+SMALLEST_SHAPE = 0.05
+"""The smallest alpha that `dirichlet` is for: of smaller ones, too often all of its float32 numbers are zero."""
+
+
 def dirichlet(count: int, width: int, alpha: float, device: torch.device, generator: torch.Generator | None) -> Tensor:
     """Weights (count,width) that add up to one, from the symmetric Dirichlet distribution.
 

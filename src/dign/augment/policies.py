@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -83,7 +84,7 @@ def auto_augment(x: Tensor, generator: torch.Generator | None = None) -> Tensor:
     for number in range(2):
         rows = [row[number] for row in AUTO_AUGMENT_CIFAR10]
         operations = torch.tensor([OPERATIONS.index(name) for name, _, _ in rows])
-        amounts = torch.tensor([auto_amounts(name, x.shape[-1])[level] for name, _, level in rows])
+        amounts = torch.tensor([auto_amounts(name, x.shape[-2:])[level] for name, _, level in rows])
         chance, sign = draw[:, 1 + number], draw[:, 3 + number]
         applied = chance < torch.tensor([probability for _, probability, _ in rows])[policy]
         operation = torch.where(applied, operations[policy], 0)
@@ -111,17 +112,18 @@ def trivial_augment(x: Tensor, generator: torch.Generator | None = None) -> Tens
     return to_float(apply(to_uint8(x), Assignment(operation, _sign(operation, amount, draw[:, 2]))), x.dtype)
 
 
-def auto_amounts(name: str, width: int) -> Tensor:
-    """The amounts of an operation at AutoAugment's ten levels, for images of a width.
+def auto_amounts(name: str, size: Sequence[int]) -> Tensor:
+    """The amounts of an operation at AutoAugment's ten levels, for images of a size (H,W).
 
-    >>> auto_amounts("rotate", 32)[9].item()
+    >>> auto_amounts("rotate", (32, 32))[9].item()
     30.0
     """
     if name == "posterize":
         return 8 - torch.linspace(0, 4, 10, dtype=torch.float32).round()
     if name == "solarize":
         return torch.linspace(255, 0, 10, dtype=torch.float32)
-    largest = {"shear": 0.3, "translate": 150 / 331 * width, "rotate": 30.0}.get(name.split("-")[0], 0.9)
+    side = size[0] if name == "translate-y" else size[1]
+    largest = {"shear": 0.3, "translate": 150 / 331 * side, "rotate": 30.0}.get(name.split("-")[0], 0.9)
     return torch.linspace(0, largest, 10, dtype=torch.float32)
 
 

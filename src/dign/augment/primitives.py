@@ -56,7 +56,7 @@ def filter_randomly(x: Tensor, sigma: Tensor, noise: Tensor) -> Tensor:
 
 
 def deform_randomly(x: Tensor, cut: Tensor, warmth: Tensor, noise: Tensor) -> Tensor:
-    """Move pixels by smooth random displacements: sqrt(T) n sum_{i^2 + j^2 <= cut^2} c_ij sin(pi i x) sin(pi j y).
+    """Move pixels by smooth random displacements: sqrt(T) n sum_{|(i,j)| < cut + 1/2} c_ij sin(pi i x) sin(pi j y).
 
     n is the image's side, c_ij has the variance 1 / (i^2 + j^2). The temperature T lies between that which moves the
     center by half a pixel, 1 / (pi n^2 ln cut), and the highest without overlaps, 4 / (pi^3 cut^2 ln cut), if it is

@@ -33,7 +33,7 @@ def command(
 
     Training does this by itself where it has validation images. The outcome, calibration.json, is part of the model:
     predict, evaluate, export, hub and play use it. Images that the model was trained on are left out, and where none
-    are left nothing is fitted. Test images of a data set are never used.
+    are left nothing is fitted. Test images, of the run or of a data set, are never used.
 
     \b
     Examples:
@@ -41,9 +41,13 @@ def command(
       dign calibrate runs/photos --data folder:more-photos --on noise
       dign calibrate hub:models/photos --data folder:labeled-photos --kind vector
     """
+    from dign.publish.model_card import note_calibrator
     from dign.runs.calibrate import calibrate_model
+    from dign.runs.hub_config import hub_folder, is_hub_folder
 
     outcome = calibrate_model(model, data, kind=kind, on=on, skip_unreadable=skip_unreadable, device=device)
+    if is_hub_folder(hub_folder(model)):
+        note_calibrator(hub_folder(model), outcome.calibrator)
     if as_json:
         print_json(outcome.to_json())
     elif not quiet:

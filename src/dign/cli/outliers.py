@@ -44,7 +44,7 @@ def measure_all(runs: tuple[str, ...], options: dict[str, Any], console: Console
     from dign.cli.opening import measure_each
     from dign.evaluation.outliers import outliers_subject, save_outliers
 
-    common = {key: options[key] for key in ("images", "batch_size", "seed")}
+    common = {key: options[key] for key in ("images", "batch_size", "seed", "skip_unreadable")}
 
     def measure(*given: Any, team: Team, progress: Any, **chosen: Any) -> OutlierResult:
         return outliers_subject(*given, outliers=options["ood"], **common, **chosen)

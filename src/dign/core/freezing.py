@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+"""Torch's own. Others are left alone, unless they have `like_torch = True`: these may compute something else."""
 
 
 @contextmanager
@@ -47,6 +49,10 @@ def freeze_temporarily(model: nn.Module, *, keep_mode: bool = False) -> Iterator
             parameter.requires_grad_(True)
 
 
+def _is_plain_batch_norm(module: nn.Module) -> bool:
+    return type(module) in BATCH_NORMS or getattr(module, "like_torch", False) is True
+
+
 @contextmanager
 def still_temporarily(model: nn.Module) -> Iterator[nn.Module]:
     """Let the model compute as in training, but without anything random and without a record, until the block ends.
@@ -56,8 +62,7 @@ def still_temporarily(model: nn.Module) -> Iterator[nn.Module]:
     statistics, which lag behind the weights, a network would learn to satisfy them in eval mode alone.
     """
     modes = [(module, module.training) for module in model.modules()]
-    plain = [module for module, training in modes if training and type(module) in BATCH_NORMS]
-    norms = [module for module in plain if isinstance(module, BATCH_NORMS)]
+    norms: list[Any] = [module for module, training in modes if training and _is_plain_batch_norm(module)]
     tracked = [norm.track_running_stats for norm in norms]
     model.eval()
     for norm in norms:

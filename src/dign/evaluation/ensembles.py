@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import torch
+
 from dign.core.errors import UserError
 from dign.data.dataset import DataSet, Split
 from dign.data.names import hide_folder_path
@@ -84,4 +86,6 @@ def _load_for(ensemble: Ensemble, data: str, skip_unreadable: bool) -> DataSet:
 
     height, width = ensemble.image_size
     size = height if height == width else None
-    return load(data, size=size, framing=ensemble.framing, skip_unreadable=skip_unreadable)
+    found = load(data, size=size, framing=ensemble.framing, skip_unreadable=skip_unreadable)
+    # Its members may have been trained on what is cut off for validation here.
+    return replace(found, validation=found.validation.select(torch.zeros(0, dtype=torch.long)))

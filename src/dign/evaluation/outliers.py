@@ -27,7 +27,7 @@ from dign.metrics.detection import OUTLIER_SCORES, DetectionScores, detect, outl
 from dign.parallel.devices import pick_device
 from dign.runs.calibrator import Calibrator
 from dign.runs.classifier import Classifier
-from dign.runs.predict import find_images, read_images
+from dign.runs.predict import find_images, find_unreadable, read_images
 
 NOISE = {"noise": "uniform", "gaussian": "Gaussian"}
 """Made-up images: every pixel uniform in [0,1], or Gaussian about gray with standard deviation 1/4."""
@@ -84,6 +84,7 @@ def detect_outliers(
     device: str = "auto",
     batch_size: int = 500,
     seed: int = 0,
+    skip_unreadable: bool = False,
 ) -> OutlierResult:
     """Measure how well a model's scores tell the images that it knows from others.
 
@@ -100,6 +101,7 @@ def detect_outliers(
         device: "auto", "cpu", "cuda", ...
         batch_size: Images predicted at once.
         seed: Seed of made-up images.
+        skip_unreadable: Leave out pictures of a folder that cannot be read.
 
     Returns:
         AUROC, AUPR and FPR95 for each score.
@@ -119,7 +121,7 @@ def detect_outliers(
         raise UserError("There are no images to tell the outliers from.")
     framing = framing or (model.framing if isinstance(model, Classifier) else MIDDLE)
     height, width = known.take(slice(0, 1)).shape[-2:]
-    pixels = load_outliers(outliers, (height, width), framing, len(known), seed)
+    pixels = load_outliers(outliers, (height, width), framing, len(known), seed, skip_unreadable=skip_unreadable)
     others = _spread(Split(pixels, torch.zeros(len(pixels), dtype=torch.long)), images)
     if not len(others):
         raise UserError(f"{outliers} has no images to tell from the known ones.")
@@ -169,6 +171,7 @@ def outliers_subject(
     device: str = "auto",
     batch_size: int = 500,
     seed: int = 0,
+    skip_unreadable: bool = False,
 ) -> OutlierResult:
     """What `detect_outliers` finds about a run, or any model, on images of a split of its data.
 
@@ -177,10 +180,13 @@ def outliers_subject(
     return detect_outliers(
         subject.as_module(), getattr(data, split), outliers, name=subject.about.name, data=hide_folder_path(data.name),
         framing=subject.framing, images=images, device=device, batch_size=batch_size, seed=seed,
+        skip_unreadable=skip_unreadable,
     )  # fmt: skip
 
 
-def load_outliers(name: str, size: tuple[int, int], framing: Framing, count: int, seed: int = 0) -> Tensor:
+def load_outliers(
+    name: str, size: tuple[int, int], framing: Framing, count: int, seed: int = 0, *, skip_unreadable: bool = False
+) -> Tensor:
     """Images (N,3,H,W), uint8, of a size (H,W); `count` where they are made up."""
     if name in NOISE:
         generator = make_generator(seed, f"outliers/{name}", 0)
@@ -193,6 +199,11 @@ def load_outliers(name: str, size: tuple[int, int], framing: Framing, count: int
         if not folder.is_dir():
             raise UserError(f"There is no folder {clean_text(folder)}: name one with pictures in it.")
         files = find_images([folder])
+        if skip_unreadable:
+            bad = find_unreadable(files, size, framing)
+            files = [file for file in files if file not in bad]
+        if not files:
+            raise UserError(f"{clean_text(folder)} has no picture that can be read.")
         return read_images(files, size, framing)
     found = load(name, validation=0.0).test.images
     if found.shape[-2:] == size:

@@ -19,7 +19,7 @@ LOOK_EVERY = 100
 OVERSHOOT = 0.1
 """How far outside [0,1] pixels may be without a warning: bicubic resizing does that."""
 
-_looks = SimpleNamespace(calls=0, warned=False, warned_of_probabilities=False)
+_looks = SimpleNamespace(calls=0, warned=False, warned_of_probabilities=False, warned_of_no_layers=False)
 
 
 def check_images(x: Tensor) -> None:
@@ -147,3 +147,11 @@ def warn_of_probabilities(logits: Tensor) -> None:
         UserWarning,
         stacklevel=3,
     )
+
+
+def warn_of_no_layers(finding: str) -> None:
+    """Warn, once, that a method that reaches into the network finds nothing there."""
+    if _looks.warned_of_no_layers or torch.compiler.is_compiling():
+        return
+    _looks.warned_of_no_layers = True
+    warnings.warn(f"{finding}. Name layers of the model with `layers`.", stacklevel=2)

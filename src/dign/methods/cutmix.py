@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dign.augment.boxes import box_masks, draw_centers
-from dign.augment.chains import dirichlet
+from dign.augment.chains import SMALLEST_SHAPE, dirichlet
 from dign.augment.pairs import partners
 from dign.core.checks import check_at_least, check_fraction
 from dign.core.image_rng import uniform
@@ -41,7 +41,7 @@ class CutMix(Augmentation):
 
     def __post_init__(self) -> None:
         check_fraction(probability=self.probability)
-        check_at_least(0.01, alpha=self.alpha)
+        check_at_least(SMALLEST_SHAPE, alpha=self.alpha)
 
     def augment(self, x: Tensor, y: Labels, generator: torch.Generator | None) -> tuple[Tensor, Labels]:
         share = dirichlet(len(x), 2, self.alpha, x.device, generator)[:, 0]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -13,6 +14,7 @@ from dign.augment.noise2net import noise2net
 from dign.core.checks import check_at_least, check_fraction, check_integer
 from dign.core.errors import UserError, unknown_name
 from dign.core.image_rng import draw_shared, global_batch_size, local_count
+from dign.core.progress import TerminalBar
 from dign.data.dataset import Split
 from dign.methods.base import Method
 from dign.methods.labels import Labels
@@ -105,7 +107,10 @@ class DeepAugment(Method):
             return self
         path = folder / AUTOENCODER_FILE
         if not path.exists():
-            save_autoencoder(path, train_weights(train.take, len(train), seed=seed, device=device))
+            with TerminalBar(delay=2.0) as bar:
+                show = partial(bar, "Training the autoencoder of deepaugment")
+                weights = train_weights(train.take, len(train), seed=seed, device=device, progress=show)
+            save_autoencoder(path, weights)
         return replace(self, autoencoder=str(path))
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Labels) -> dict[str, Tensor]:

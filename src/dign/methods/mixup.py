@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dign.augment.chains import dirichlet
+from dign.augment.chains import SMALLEST_SHAPE, dirichlet
 from dign.augment.pairs import partners
 from dign.core.checks import check_at_least
 from dign.methods.base import Augmentation
@@ -35,7 +35,7 @@ class MixUp(Augmentation):
     alpha: float = 1.0
 
     def __post_init__(self) -> None:
-        check_at_least(0.01, alpha=self.alpha)
+        check_at_least(SMALLEST_SHAPE, alpha=self.alpha)
 
     def augment(self, x: Tensor, y: Labels, generator: torch.Generator | None) -> tuple[Tensor, Labels]:
         share = dirichlet(len(x), 2, self.alpha, x.device, generator)[:, 0]

@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from dign.augment.noise import add_gaussian_noise
 from dign.core.checks import check_at_least, check_integer
 from dign.methods.base import Method
-from dign.methods.batch_checks import check_images
+from dign.methods.batch_checks import check_images, warn_of_no_layers
 from dign.methods.labels import Labels
 from dign.methods.passes import Cost
-from dign.methods.reach import Edit, Pass, edit_rows, find_layers
+from dign.methods.reach import Edit, Pass, as_names, edit_rows, find_layers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +50,13 @@ class NoisyFeatures(Method):
     def __post_init__(self) -> None:
         check_at_least(0, sigma=self.sigma, inner_sigma=self.inner_sigma)
         check_integer(1, ensemble=self.ensemble)
-        object.__setattr__(self, "layers", tuple(self.layers))  # a list from a configuration file
+        object.__setattr__(self, "layers", as_names(self.layers))
 
     def reach(self, model: nn.Module) -> list[tuple[nn.Module, Edit]]:
         convolutions = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
         chosen = find_layers(model, self.layers) if self.layers else convolutions[1:]
+        if not chosen:
+            warn_of_no_layers("noisy-features finds no convolution beside the first: its noise is on the images alone")
         return [(layer, self._add_noise) for layer in chosen]
 
     def _add_noise(self, features: Tensor, passing: Pass) -> Tensor:

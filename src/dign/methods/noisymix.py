@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from dign.augment.chains import dirichlet
+from dign.augment.chains import SMALLEST_SHAPE, dirichlet
 from dign.augment.pairs import partners
 from dign.core.checks import check_at_least, check_fraction
 from dign.core.derivatives import per_image
@@ -15,9 +15,10 @@ from dign.core.divergences import jensen_shannon, log_probabilities
 from dign.core.image_rng import draw_shared, normal_like, uniform
 from dign.methods.augmix import ChainSettings
 from dign.methods.base import Method
+from dign.methods.batch_checks import warn_of_no_layers
 from dign.methods.labels import Labels, MixedLabels, mix_with_partners
 from dign.methods.passes import Cost
-from dign.methods.reach import Edit, Pass, check_rows, find_layers
+from dign.methods.reach import Edit, Pass, as_names, check_rows, find_layers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +31,8 @@ class NoisyMix(ChainSettings, Method):
     U(-1,1) and A = i * additive * b' * N(0,1), i = 1, 2, 3 for x, x_1, x_2, and b, b' ~ Beta(2, 5); each entry of M and
     of A is zero with probability `sparsity`.
 
-    In a sum all views are mixed alike, so that DiGN's noisy copies are compared with the mixture they belong to.
+    In a sum all views are mixed alike, so that DiGN's noisy copies are compared with the mixture they belong to, and
+    views of other methods get the noise of x.
     NoisyMix is written last where another method mixes too.
 
     Args:
@@ -63,9 +65,9 @@ class NoisyMix(ChainSettings, Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least(0, weight=self.weight, additive=self.additive, multiplicative=self.multiplicative)
-        check_at_least(0.01, mixing=self.mixing)
+        check_at_least(SMALLEST_SHAPE, mixing=self.mixing)
         check_fraction(sparsity=self.sparsity)
-        object.__setattr__(self, "layers", tuple(self.layers))  # a list from a configuration file
+        object.__setattr__(self, "layers", as_names(self.layers))
 
     def augment(self, x: Tensor, y: Labels, generator: torch.Generator | None) -> tuple[Tensor, Labels]:
         """The labels alone are mixed here; the images are on their way through the network."""
@@ -82,6 +84,8 @@ class NoisyMix(ChainSettings, Method):
 
     def reach(self, model: nn.Module) -> list[tuple[nn.Module, Edit]]:
         inner = find_layers(model, self.layers) if self.layers else find_stages(model)[2:4]
+        if not inner:
+            warn_of_no_layers("noisymix finds no stages in the network: it mixes the images alone")
         places = [model, *inner]
         return [(layer, partial(self._edit, number, len(places))) for number, layer in enumerate(places)]
 
@@ -96,11 +100,12 @@ class NoisyMix(ChainSettings, Method):
         here = (drawn * places).floor() == number
         share = per_image(own_share(passing.labels), features).to(features.dtype)
         level = 0.5 if number == 0 else 1.0  # the publication's images are in [-1,1]
-        made, mine = [], 0
-        for rows, owner in zip(features.split(passing.images), passing.owners, strict=True):
-            mine += owner in ("", self.key)
+        made = []
+        each = zip(features.split(passing.images), passing.owners, passing.numbers, strict=True)
+        for rows, owner, view in each:
             mixed = torch.lerp(partners(rows), rows, share)
-            made.append(self._add_noise(mixed, max(mine, 1) * level, passing.generator))
+            times = 2 + view if owner == self.key else 1
+            made.append(self._add_noise(mixed, times * level, passing.generator))
         return torch.where(here, torch.cat(made) if len(made) > 1 else made[0], features)
 
     def _add_noise(self, features: Tensor, level: float, generator: torch.Generator | None) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 
 import torch
 from torch import Tensor, nn
@@ -75,8 +75,8 @@ def forward(
         return release(logits) if release_hooks else logits
 
     if not together or len(batches) == 1:
-        owners = [None] * len(batches) if passing is None else [replace(passing, owners=(o,)) for o in passing.owners]
-        return [make_pass(batch, each) for batch, each in zip(batches, owners, strict=True)]
+        passes = [None] * len(batches) if passing is None else passing.split()
+        return [make_pass(batch, each) for batch, each in zip(batches, passes, strict=True)]
     sizes = [len(batch) for batch in batches]
     logits = make_pass(torch.cat(list(batches)), passing)
     if logits.dim() == 0 or len(logits) != sum(sizes):

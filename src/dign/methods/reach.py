@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -30,6 +30,7 @@ class Pass:
         labels: The labels of the images; None in a prediction.
         drawn: What each method has drawn for the step (`Method.draw_inside`), by its key.
         generator: The source of random numbers.
+        numbers: For each batch, which of its owner's views it is: 0, 1, ...
     """
 
     images: int
@@ -37,6 +38,17 @@ class Pass:
     labels: Labels | None = None
     drawn: Mapping[str, Tensor | None] = field(default_factory=dict)
     generator: torch.Generator | None = None
+    numbers: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.numbers:
+            counted = tuple(self.owners[:place].count(owner) for place, owner in enumerate(self.owners))
+            object.__setattr__(self, "numbers", counted)
+
+    def split(self) -> list[Pass]:
+        """The same batches on their way one after the other."""
+        each = zip(self.owners, self.numbers, strict=True)
+        return [replace(self, owners=(owner,), numbers=(number,)) for owner, number in each]
 
 
 Edit = Callable[[Tensor, Pass], Tensor]
@@ -81,6 +93,15 @@ class Reach:
         finally:
             for handle in handles:
                 handle.remove()
+
+
+def as_names(layers: str | Sequence[str]) -> tuple[str, ...]:
+    """Names of layers: of one, or several, as a list from a configuration file.
+
+    >>> as_names("conv1"), as_names(["conv1", "conv2"])
+    (('conv1',), ('conv1', 'conv2'))
+    """
+    return (layers,) if isinstance(layers, str) else tuple(layers)
 
 
 def find_layers(model: nn.Module, names: Sequence[str]) -> list[nn.Module]:

@@ -86,7 +86,7 @@ class Metric(ABC, Generic[Value]):
             )
 
     @classmethod
-    def _arguments(cls, state: Mapping[str, Tensor | Sequence[float]]) -> tuple[int, ...]:
+    def _arguments(cls, state: Mapping[str, Tensor | Sequence[float]]) -> tuple[Any, ...]:
         """What the metric of a state is made with, such as its number of classes."""
         return ()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,6 +29,13 @@ class _Binned(Confidences[float]):
             raise UserError(f"bins must be at least 1, not {bins}.")
         self.bins = bins
         super().__init__()
+
+    def state(self) -> dict[str, Tensor]:
+        return {**super().state(), "bins": torch.tensor(self.bins, device=self.device)}
+
+    @classmethod
+    def _arguments(cls, state: Mapping[str, Tensor | Sequence[float]]) -> tuple[Any, ...]:
+        return (int(torch.as_tensor(state["bins"])),) if "bins" in state else ()
 
     def _bins(self) -> tuple[Tensor, Tensor, Tensor]:
         """Count, mean confidence and accuracy of each bin."""

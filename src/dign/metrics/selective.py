@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -71,6 +73,13 @@ class AccuracyAtCoverage(Confidences[float]):
             raise UserError(f"coverage must be above 0 and at most 1, not {coverage}.")
         self.coverage = coverage
         super().__init__()
+
+    def state(self) -> dict[str, Tensor]:
+        return {**super().state(), "coverage": torch.tensor(self.coverage, device=self.device)}
+
+    @classmethod
+    def _arguments(cls, state: Mapping[str, Tensor | Sequence[float]]) -> tuple[Any, ...]:
+        return (round(float(torch.as_tensor(state["coverage"])), 6),) if "coverage" in state else ()
 
     def compute(self) -> float:
         """Accuracy in percent on the `coverage` of the images with the highest confidence."""

@@ -111,6 +111,9 @@ def fit_temperature(scores: Tensor, labels: Tensor, prior: float | None = None) 
     >>> fit_temperature(torch.tensor([[4.0, 0.0]] * 4), torch.tensor([0, 0, 0, 1])).images
     4
     """
+    if not isinstance(scores, Tensor) or not isinstance(labels, Tensor):
+        kinds = type(scores).__name__, type(labels).__name__
+        raise UserError(f"A temperature is fitted on tensors, not {kinds[0]} and {kinds[1]}: see torch.as_tensor.")
     if len(labels) == 0:
         raise UserError("A temperature is fitted on images with labels, and there are none.")
     if scores.dim() != 2 or labels.shape != scores.shape[:1] or labels.is_floating_point():
@@ -118,7 +121,11 @@ def fit_temperature(scores: Tensor, labels: Tensor, prior: float | None = None) 
             f"A temperature is fitted on scores (N,C) and class indices (N,), not {tuple(scores.shape)} and "
             f"{labels.dtype} {tuple(labels.shape)}."
         )
-    doubles = scores.double()
+    if not bool(scores.isfinite().all()):
+        raise UserError("A temperature is fitted on finite scores, and some are not.")
+    if not bool(((labels >= 0) & (labels < scores.shape[1])).all()):
+        raise UserError(f"labels go beyond the {scores.shape[1]} classes that the scores are for.")
+    doubles, labels = scores.double(), labels.long()
 
     def loss(log_temperature: float) -> float:
         return functional.cross_entropy(doubles / math.exp(log_temperature), labels).item()
@@ -146,6 +153,8 @@ def apply_temperature(probabilities: Tensor, temperature: float) -> Tensor:
     >>> apply_temperature(torch.tensor([[0.9, 0.1]]), 2.0)  # 0.9 ** 0.5 : 0.1 ** 0.5 = 3 : 1
     tensor([[0.7500, 0.2500]])
     """
+    if not temperature > 0:
+        raise UserError(f"temperature must be above 0, not {temperature}.")
     return torch.softmax(log_probabilities(probabilities) / temperature, dim=-1)
 
 

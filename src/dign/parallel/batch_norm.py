@@ -17,8 +17,11 @@ class SynchronizedBatchNorm(_Norm):
     """Batch norm over the shares of all processes, as one process computes it over the whole batch.
 
     With mean m_i and variance v_i of the i-th of equally large shares: m = mean_i m_i, v = mean_i (v_i + (m_i - m)^2).
-    Gradients flow through both, to all processes. Torch's own SyncBatchNorm does the same on GPUs alone.
+    Gradients flow through both, to all processes, also second ones. Torch's own SyncBatchNorm does the same on GPUs
+    alone, and without second ones.
     """
+
+    like_torch = True
 
     def _check_input_dim(self, input: Tensor) -> None:
         pass
@@ -68,7 +71,8 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        return _Sum.forward(ctx, gradient)
+        total: Tensor = _Sum.apply(gradient)  # type: ignore[no-untyped-call]  # which can be differentiated again
+        return total
 
 
 def synchronize_batch_norm(model: nn.Module, team: Team) -> nn.Module:

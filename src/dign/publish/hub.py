@@ -16,7 +16,7 @@ from dign.evaluation.results import Results
 from dign.methods.base import Method
 from dign.methods.factory import make_method, settings_of
 from dign.models import build
-from dign.publish.model_card import card_text, read_results
+from dign.publish.model_card import card_text, is_of_calibrator, read_results
 from dign.runs.calibrator import CALIBRATION_FILE, Calibrator, read_calibrator, write_calibrator
 from dign.runs.checkpoints import load_weights, save_weights
 from dign.runs.folder import Run
@@ -152,7 +152,9 @@ def save_hub_folder(run: Run, folder: Path | str, *, license: str | None = None,
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        model.save_pretrained(partial, model_card_kwargs={"results": read_results(run.path), "license": license})
+        results = read_results(run.path)
+        measured = results if results and is_of_calibrator(results, model.calibrator) else None
+        model.save_pretrained(partial, model_card_kwargs={"results": measured, "license": license})
         if (run.path / SEEN_FILE).is_file():
             shutil.copyfile(run.path / SEEN_FILE, partial / SEEN_FILE)
         if folder.exists():

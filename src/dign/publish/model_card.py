@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dign.core.files import write_text
 from dign.core.text import clean_text
 from dign.corruptions.sets import SETS, TITLES
 from dign.evaluation.result_pools import PooledCalibration
@@ -18,6 +19,28 @@ from dign.runs.calibrator import Calibrator
 def read_results(folder: Path) -> Results | None:
     """The results of a run folder; None where the run was not evaluated."""
     return Results.load(folder) if (folder / RESULTS_FILE).is_file() else None
+
+
+def is_of_calibrator(results: Results, calibrator: Calibrator | None) -> bool:
+    """Whether results were measured with the calibrator that the model has: others would describe another model."""
+    then = results.calibrator
+    if then is None or calibrator is None:
+        return then is None and calibrator is None
+    about = (calibrator.kind, calibrator.temperature, calibrator.on, calibrator.data, calibrator.images)
+    return (then.kind, then.value, then.on, then.data, then.images) == about
+
+
+def note_calibrator(folder: Path, calibrator: Calibrator) -> None:
+    """Have the card of a hub folder speak of a calibrator that was fitted since it was written."""
+    card = folder / "README.md"
+    if not card.is_file():
+        return
+    before, heading, after = card.read_text(encoding="utf-8").partition("## Calibration\n")
+    if not heading:
+        return
+    rest = after[after.index("\n## ") + 1 :] if "\n## " in after else ""
+    said = f"\nPart of the model: {_plain(calibrator.describe())}. The scores below were measured without it.\n\n"
+    write_text(card, f"{before}{heading}{said}{rest}")
 
 
 def card_text(about: dict[str, Any], results: Results | None) -> str:
@@ -75,7 +98,7 @@ def _calibrated(calibrator: Calibrator | None) -> list[str]:
 
 def _measured(results: Results | None) -> list[str]:
     if results is None:
-        return ["Not evaluated: `dign evaluate RUN` before `dign hub save RUN DIR` puts the table here."]
+        return ["Not evaluated as it is: `dign evaluate RUN` before `dign hub save RUN DIR` puts the table here."]
     how = results.evaluation
     dign = (how.versions or {}).get("dign")
     lines = [

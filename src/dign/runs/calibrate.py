@@ -25,10 +25,11 @@ from dign.metrics.temperature import PRIOR, fit_temperature, log_probabilities
 from dign.metrics.vector_scaling import fit_vector_scaling
 from dign.parallel.devices import pick_device
 from dign.runs.calibrator import KINDS, Calibrator, HeldOut, Transform, apply_transform, write_calibrator
-from dign.runs.classifier import load_model
+from dign.runs.classifier import load_uncalibrated
 from dign.runs.folder import load_run
 from dign.runs.held_out import held_out_for_hub, held_out_for_run
 from dign.runs.hub_config import hub_folder, is_hub_folder
+from dign.runs.seen_images import add_validation
 
 DEFAULT_ON = "clean"
 ON = ("clean", "noise", "both")
@@ -172,12 +173,20 @@ class Calibrated:
 
     def describe(self) -> str:
         """What was fitted on what, and by how much the calibration error falls."""
-        left = f" {self.left_out} images that it was trained on are left out." if self.left_out else ""
+        left = f" {self.left_out} images that it was trained or is measured on are left out." if self.left_out else ""
         few = f"; from {self.after.count} images, this is rough" if self.after.count < FEW else ""
         return (
             f"{self.file}: {self.calibrator.describe()}.{left} Calibration error (ECE) on held-out images "
-            f"{self.before.ece:.1f} % before, {self.after.ece:.1f} % after{few}."
+            f"{self.before.ece:.1f} % before, {self.after.ece:.1f} % after{few}.{self._describe_accuracy()}"
         )
+
+    def _describe_accuracy(self) -> str:
+        """What it does to the answers, which a temperature leaves as they are."""
+        before, after = self.before.accuracy, self.after.accuracy
+        if abs(after - before) < 0.05:
+            return ""
+        advice = ": a temperature would leave them as they are." if after < before else "."
+        return f" It changes answers: accuracy {before:.1f} % before, {after:.1f} % after{advice}"
 
     def to_json(self) -> dict[str, Any]:
         value = self.calibrator.to_json()
@@ -219,7 +228,7 @@ def calibrate_model(
         1.31
     """
     folder = hub_folder(where)
-    classifier = load_model(where)
+    classifier = load_uncalibrated(where)
     if not os.access(folder, os.W_OK):
         raise UserError(f"No permission to write into {folder}: copy the model to where you may write.")
     if is_hub_folder(folder):
@@ -243,4 +252,6 @@ def calibrate_model(
     else:
         after.update(calibrator(clean).softmax(1), images.split.labels)
     file = write_calibrator(folder, calibrator)
+    if data is not None:
+        add_validation(folder, images.split)
     return Calibrated(file, calibrator, images.left_out, before.compute(), after.compute())

@@ -110,6 +110,13 @@ def load_model(where: str | Path) -> Classifier:
         >>> model.predict(images)  # doctest: +SKIP
         tensor([[0.9, 0.1]])
     """
+    classifier = load_uncalibrated(where)
+    classifier.calibrator = read_calibrator(hub_folder(where), len(classifier.classes))
+    return classifier
+
+
+def load_uncalibrated(where: str | Path) -> Classifier:
+    """What `load_model` loads, without its calibrator, whose file may be damaged."""
     folder = hub_folder(where)
     if is_hub_folder(folder):
         return _load_hub_folder(folder)
@@ -120,8 +127,7 @@ def load_model(where: str | Path) -> Classifier:
         )
     run = load_run(folder)
     name = run.path.resolve().name
-    calibrator = read_calibrator(folder, len(run.classes))
-    return Classifier(run.model(), run.method(), run.classes, run.image_size, name, run.framing, calibrator).eval()
+    return Classifier(run.model(), run.method(), run.classes, run.image_size, name, run.framing).eval()
 
 
 def _load_hub_folder(folder: Path) -> Classifier:
@@ -137,6 +143,5 @@ def _load_hub_folder(folder: Path) -> Classifier:
     load_weights(folder / WEIGHTS, model)
     method = make_method(config["method"], config["settings"])
     framing = Framing(**config["framing"])
-    calibrator = read_calibrator(folder, len(config["classes"]))
     name = folder.resolve().name
-    return Classifier(model, method, config["classes"], (height, width), name, framing, calibrator).eval()
+    return Classifier(model, method, config["classes"], (height, width), name, framing).eval()

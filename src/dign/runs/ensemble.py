@@ -118,7 +118,7 @@ def split_members(where: str | Path) -> list[str] | None:
     """The folders that `ensemble:A,B` or `ensemble:runs/seed-*` names; None for a single model.
 
     Raises:
-        UserError: A pattern matches nothing.
+        UserError: A pattern matches nothing, nothing is named, or one folder twice.
 
     >>> split_members("ensemble:runs/a,runs/b"), split_members("runs/a")
     (['runs/a', 'runs/b'], None)
@@ -131,6 +131,11 @@ def split_members(where: str | Path) -> list[str] | None:
         if not matching:
             raise UserError(f"no folder matches '{place}' of {where}: expected run folders or hub folders.")
         found += matching
+    if not found:
+        raise UserError(f"{where} names no members: expected run folders or hub folders, as in ensemble:runs/a,runs/b.")
+    twice = [place for place in found if found.count(place) > 1]
+    if twice:
+        raise UserError(f"{twice[0]} is twice in {where}: the members of an ensemble are different models.")
     return found
 
 

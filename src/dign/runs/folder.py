@@ -30,7 +30,7 @@ from dign.runs.checkpoints import load_weights
 from dign.runs.config import RunConfig
 from dign.runs.hub_config import hub_folder, is_hub_folder
 from dign.runs.noise_levels import fill_noise_levels, find_unset_noise_levels
-from dign.runs.seen_images import SEEN_FILE, hash_split, write_seen
+from dign.runs.seen_images import SEEN_FILE, hash_split, read_seen, write_seen
 from dign.runs.toml_files import read_toml
 
 
@@ -259,7 +259,7 @@ def create_run(
         "mean": mean,
         "std": std,
         "training_images": len(data.train),
-        **_note_pictures(path, config.data, data),
+        **_note_pictures(path, config, data),
         **({"skipped_images": list(data.skipped)} if data.skipped else {}),
         "cost": {**asdict(method.cost), "standard_steps": method.cost.standard_steps},
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
@@ -274,14 +274,16 @@ def create_run(
     return Run(path, config, info)
 
 
-def _note_pictures(path: Path, name: str, data: DataSet) -> dict[str, str]:
+def _note_pictures(path: Path, config: RunConfig, data: DataSet) -> dict[str, str]:
     """Where a folder of images is stored, for a run that is used from another directory, and a hash of its images; the
-    digests of all that are trained on go into the run's folder."""
-    prefix, place = split_prefix(name)
+    digests of all that are trained on, also before by the model that it starts from, go into the run's folder."""
+    prefix, place = split_prefix(config.data)
     if not prefix:
         return {}
     absolute = os.path.realpath(os.path.expanduser(place))
-    return {"folder": absolute, "training_sha256": write_seen(path, data)}
+    before = read_seen(hub_folder(config.init)) if config.init else None
+    earlier = before.train if before is not None else frozenset()
+    return {"folder": absolute, "training_sha256": write_seen(path, data, earlier)}
 
 
 @contextmanager

@@ -38,7 +38,7 @@ class HeldOutImages:
 def held_out_for_run(run: Run, name: str | None = None, *, skip_unreadable: bool = False) -> HeldOutImages:
     """The images of the run's own data, or of other data with its classes, that the run was not trained on.
 
-    Test images of a data set that has its own are never among them.
+    Test images of the run, and those of a data set that has its own, are never among them.
 
     Args:
         run: The run.
@@ -63,7 +63,17 @@ def held_out_for_run(run: Run, name: str | None = None, *, skip_unreadable: bool
     config = replace(run.config, data=name, size=size, validation=0.0)
     data = load_run_data(replace(config, skip_unreadable=run.config.skip_unreadable or skip_unreadable))
     seen = read_seen(run.path) or digest_seen(run.data())
-    return _unseen(run.path, name, data, seen.train, run.classes, run.image_size)
+    return _unseen(run.path, name, data, seen.train | _digest_own_test(run), run.classes, run.image_size)
+
+
+def _digest_own_test(run: Run) -> frozenset[str]:
+    """Digests of the test images of a run on pictures, which it is measured on; none where these have gone."""
+    if not split_prefix(run.config.data)[0]:
+        return frozenset()
+    try:
+        return frozenset(digest_split(run.data().test))
+    except UserError:
+        return frozenset()
 
 
 def held_out_for_hub(folder: Path, name: str, *, skip_unreadable: bool = False) -> HeldOutImages:

@@ -71,8 +71,13 @@ def digest_seen(data: DataSet) -> SeenImages:
     return SeenImages(frozenset(digest_split(data.train)), frozenset(digest_split(data.validation)))
 
 
-def write_seen(folder: Path, data: DataSet) -> str:
+def write_seen(folder: Path, data: DataSet, earlier: frozenset[str] = frozenset()) -> str:
     """Write the digests of training and validation images into a run folder, one line for each.
+
+    Args:
+        folder: The run's folder.
+        data: Its data.
+        earlier: Digests of images that the model it starts from was trained on.
 
     Returns:
         `hash_split` of the training images, which are read but once: it may take long where they must be decoded.
@@ -83,8 +88,19 @@ def write_seen(folder: Path, data: DataSet) -> str:
         lines += [f"train {digest}\n" for digest in digest_images(images)]
     sha.update(data.train.labels.contiguous().numpy().tobytes())
     lines += [f"validation {digest}\n" for digest in digest_split(data.validation)]
+    lines += [f"train {digest}\n" for digest in sorted(earlier)]
     write_text(folder / SEEN_FILE, "".join(lines))
     return sha.hexdigest()
+
+
+def add_validation(folder: Path, split: Split) -> None:
+    """Note images as ones that the model of a folder was validated on, and must not be measured on, if it keeps any."""
+    seen = read_seen(folder)
+    if seen is None:
+        return
+    new = sorted(set(digest_split(split)) - seen.validation)
+    before = read_limited(folder / SEEN_FILE, MAX_SIZE).decode()
+    write_text(folder / SEEN_FILE, before + "".join(f"validation {digest}\n" for digest in new))
 
 
 def read_seen(folder: Path) -> SeenImages | None:

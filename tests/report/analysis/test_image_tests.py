@@ -8,7 +8,7 @@ from scipy import stats
 
 from dign.evaluation.image_record import Answers, ImageRecord
 from dign.metrics.calibration_bins import calibration
-from dign.report.analysis.image_tests import ImageDifference, compare_images, mcnemar
+from dign.report.analysis.image_tests import ImageDifference, compare_images, keep_images, mcnemar
 from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA_N, ImageScore, Quantity
 from dign.report.analysis.study import Group
 
@@ -80,3 +80,12 @@ def test_other_images_and_missing_records_are_not_compared():
     without = SimpleNamespace(seed=0, results=SimpleNamespace(images=None, corruptions={}))
     assert compare_images(group(a), group(without), CLEAN_ACCURACY) is None
     assert compare_images(group(a), group(run(right, np.full(10, 0.9), seed=1, digest="a")), CLEAN_ACCURACY) is not None
+
+
+def test_records_are_needed_of_the_seeds_in_common_alone():
+    kept, lacking = SimpleNamespace(images=object()), SimpleNamespace(images=None)
+    runs = [SimpleNamespace(seed=0, results=kept), SimpleNamespace(seed=1, results=lacking)]
+    first, second = SimpleNamespace(runs=runs), SimpleNamespace(runs=[SimpleNamespace(seed=0, results=kept)])
+    quantity = Quantity("a", "Accuracy", "", True, lambda run: None, images=ImageScore("accuracy", lambda run: [CLEAN]))
+    assert keep_images(first, second, quantity)
+    assert not keep_images(first, SimpleNamespace(runs=runs[1:]), quantity)

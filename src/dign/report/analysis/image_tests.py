@@ -97,6 +97,13 @@ def compare_images(first: Group, second: Group, quantity: Quantity) -> ImageDiff
     return ImageDifference(float(whole), float(draws.std(ddof=1)), count)
 
 
+def keep_images(first: Group, second: Group, quantity: Quantity) -> bool:
+    """Whether the runs that `compare_images` would look at keep records of their images."""
+    pairs = _common_seeds(first, second)
+    kept = all(run.results.images is not None for pair in pairs for run in pair)
+    return quantity.images is not None and bool(pairs) and kept
+
+
 def _common_seeds(first: Group, second: Group) -> list[tuple[Run, Run]]:
     """Runs with the same seed; where each group has one run, these two, whatever their seeds."""
     others = {run.seed: run for run in second.runs}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import NormalDist
 
-from dign.report.analysis.image_tests import ImageDifference, compare_images
+from dign.report.analysis.image_tests import ImageDifference, compare_images, keep_images
 from dign.report.analysis.quantities import Quantity
 from dign.report.analysis.study import Group, Statistic
 
@@ -125,8 +125,8 @@ def count_pairs(groups: Sequence[Group], quantity: Quantity) -> int:
         sides = first.statistic(quantity), second.statistic(quantity)
         if sides[0] is None or sides[1] is None:
             return False
-        records = all(run.results.images is not None for run in (*first.runs, *second.runs))
-        return records or len(sides[0].by_seed.keys() & sides[1].by_seed.keys()) >= MIN_SEEDS
+        in_common = sides[0].by_seed.keys() & sides[1].by_seed.keys()
+        return len(in_common) >= MIN_SEEDS or keep_images(first, second, quantity)
 
     return sum(testable(*pair) for pair in combinations(groups, 2))
 
@@ -139,7 +139,7 @@ def correct(differences: Sequence[Difference | None], tests: int | None = None) 
     """
     known = [difference for difference in differences if difference is not None and difference.plain_p is not None]
     if tests is not None:
-        return [difference and replace(difference, tests=tests) for difference in differences]
+        return [difference and replace(difference, tests=max(tests, 1)) for difference in differences]
     corrected = holm([difference.plain_p if difference else None for difference in differences])
     return [
         difference and replace(difference, tests=max(len(known), 1), p_corrected=p)

@@ -20,14 +20,23 @@ LEAST_ACCURACY_SPREAD = 10.0
 TENTHS = tuple((value / 4, f"{25 * value}") for value in range(5))
 
 
-def reliability_diagram(title: str, calibration: Calibration, slot: int) -> Markup:
-    """Accuracy per confidence bin against the diagonal of perfect calibration, above the histogram of confidences."""
+def reliability_diagram(title: str, calibration: Calibration, slot: int, images: int | None = None) -> Markup:
+    """Accuracy per confidence bin against the diagonal of perfect calibration, above the histogram of confidences.
+
+    Args:
+        title: What it shows.
+        calibration: What was counted.
+        slot: The color.
+        images: How many different images that was, where each was predicted several times. What it got under one
+            corruption says little new about another, so that intervals take each image as one.
+    """
     width, height, histogram = 260.0, 300.0, 62.0
     upper = Axes(width, height - histogram, (0, 1), (0, 1), (8, 10, 8, 40), y_ticks=TENTHS, y_label="Accuracy, %")
     lower = Axes(width, height, (0, 1), (0, 1), (height - histogram, 10, 34, 40), x_ticks=TENTHS,
                  x_label="Confidence, %")  # fmt: skip
     bins = calibration.reliability()
     total = sum(bins["count"])
+    own = min(images / total, 1.0) if images and total else 1.0
     largest = max(bins["count"])
     bars, hits = [], []
     for index, (count, confidence, accuracy) in enumerate(zip(*bins.values(), strict=True)):
@@ -36,7 +45,7 @@ def reliability_diagram(title: str, calibration: Calibration, slot: int) -> Mark
         low, high = index / calibration.bins, (index + 1) / calibration.bins
         left, bar = upper.x(low) + 0.7, upper.x(high) - upper.x(low) - 1.4
         bars += _bin_bars(upper, lower, left, bar, accuracy, confidence, count / largest, faint=count < 0.005 * total)
-        low_end, high_end = wilson_interval(accuracy, count)
+        low_end, high_end = wilson_interval(accuracy, count * own)
         middle = left + bar / 2
         bars.append(tag("line", class_="whisker", x1=middle, x2=middle, y1=upper.y(low_end), y2=upper.y(high_end)))
         lines = [

@@ -233,7 +233,8 @@ def _diagrams(group: Group, title: str, key: str, pooled: Calibration) -> list[D
     """One diagram; where the models have calibrators, one without them before it."""
     ece = statistic_cell(group.statistic(CALIBRATION[key, "ece"])).plain
     name = f"Reliability of {group.label}, {title.lower()}"
-    chart = reliability_diagram(name, pooled, group.slot)
+    images = group.runs[0].results.evaluation.images
+    chart = reliability_diagram(name, pooled, group.slot, images)
     fitted = [run.results.calibrator for run in group.runs]
     if not any(fitted):
         return [Diagram(title, ece, chart)]
@@ -241,7 +242,7 @@ def _diagrams(group: Group, title: str, key: str, pooled: Calibration) -> list[D
     parts = [one.bins[key] for one in fitted if one and key in one.bins]
     if len(parts) < len(fitted):  # files of older versions have the scores alone
         return [Diagram(title, f"{ece}, {raw} without its temperature", chart)]
-    before = reliability_diagram(f"{name}, before calibration", merge_calibrations(parts), group.slot)
+    before = reliability_diagram(f"{name}, before calibration", merge_calibrations(parts), group.slot, images)
     return [Diagram(f"{title}, before", raw, before), Diagram(f"{title}, after", ece, chart)]
 
 
