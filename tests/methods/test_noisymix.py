@@ -133,6 +133,13 @@ def test_stages_are_found(name, stages):
     assert find_stages(nn.Linear(2, 2)) == []
 
 
+def test_stages_are_found_in_a_wrapper_that_holds_the_network_twice():
+    model = build("fastnet", classes=10, image_size=(32, 32))
+    wrapper = nn.Module()
+    wrapper.shared, wrapper.original = nn.ModuleDict({"module": model}), model
+    assert find_stages(wrapper) == find_stages(model)
+
+
 def test_several_processes_draw_what_one_draws(network):
     draws = torch.Generator().manual_seed(1)
     x, y = torch.rand(8, 3, 8, 8, generator=draws), torch.randint(0, 5, (8,), generator=draws)

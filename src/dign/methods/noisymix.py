@@ -146,15 +146,18 @@ def find_stages(model: nn.Module) -> list[nn.Module]:
     >>> len(find_stages(model))
     3
     """
-    parts = [part for part in model.children() if _convolutions(part)]
+    parts: list[nn.Module] = []
+    for part in model.children():  # a wrapper may hold a network twice, as Fabric's does where processes share it
+        if set(_convolutions(part)) - {layer for other in parts for layer in _convolutions(other)}:
+            parts.append(part)
     if len(parts) == 1 and not isinstance(parts[0], nn.Conv2d):
         return find_stages(parts[0])
-    large = [part for part in parts if _convolutions(part) > 1]
+    large = [part for part in parts if len(_convolutions(part)) > 1]
     if len(large) == 1:
         at = parts.index(large[0])
         parts[at : at + 1] = [part for part in large[0].children() if _convolutions(part)]
     return parts
 
 
-def _convolutions(model: nn.Module) -> int:
-    return sum(isinstance(layer, nn.Conv2d) for layer in model.modules())
+def _convolutions(model: nn.Module) -> list[nn.Module]:
+    return [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
