@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -18,7 +19,7 @@ from dign.report.analysis.quantities import (
     corruption_accuracy,
     severity_error,
 )
-from dign.report.analysis.study import METHOD_ORDER, make_study
+from dign.report.analysis.study import METHOD_ORDER, _evaluation_differences, make_study
 from dign.report.analysis.tables import summary_table
 from dign.report.load import load_run, load_runs
 
@@ -174,3 +175,16 @@ def test_more_variants_than_letters_have_numbers(fake_run, tmp_path):
         fake_run(tmp_path / str(index), "DiGN", images=20, config={"a_setting_with_a_long_name": index})
     labels = [group.label for group in make_study(*load_runs([tmp_path])).groups]
     assert labels[25:] == ["DiGN Z", "DiGN 27", "DiGN 28"]
+
+
+def test_calibrated_models_beside_others_are_pointed_out():
+    keys = ("split", "images", "image_size", "profile", "seed", "benchmark", "frost")
+
+    def run(calibrator):
+        evaluation = SimpleNamespace(**dict.fromkeys(keys, "same"))
+        results = SimpleNamespace(calibrator=calibrator, evaluation=evaluation, corruptions={})
+        return SimpleNamespace(results=results, details={})
+
+    assert _evaluation_differences([run(None), run(None)]) == []
+    (note,) = _evaluation_differences([run(None), run(object())])
+    assert "Some models are calibrated and others are not" in note

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dign.report.analysis.paper import published_mean
 from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA, MCA_N, RAW, UNCERTAINTY, Quantity
@@ -28,7 +28,14 @@ class Claim:
 
 
 _NOISE_ERRORS = tuple(RAW["noise", score] for score in ("rmse", "ece", "oe"))
-_WITH_TEMPERATURE = tuple(UNCERTAINTY["noise", score] for score in ("debiased_rmse", "nll", "brier"))
+
+
+def _with_calibrator(plain: Quantity) -> Quantity:
+    """The same quantity of models that have a calibrator alone."""
+    return replace(plain, read=lambda run: plain.read(run) if run.results.calibrator else None)
+
+
+_WITH_TEMPERATURE = tuple(_with_calibrator(UNCERTAINTY["noise", score]) for score in ("debiased_rmse", "nll", "brier"))
 
 CLAIMS = (
     Claim("DiGN is more accurate under noise than every other method", "DiGN", EVERYBODY, [MCA_N]),

@@ -254,6 +254,11 @@ def _evaluation_differences(runs: Sequence[Run]) -> list[str]:
         values = sorted({clean_text(getattr(run.results.evaluation, key)) for run in runs})
         if len(values) > 1:
             notes.append(f"The runs were evaluated with different '{key}' ({', '.join(values)}): compare with care.")
+    if len({run.results.calibrator is None for run in runs}) > 1:
+        notes.append(
+            "Some models are calibrated and others are not: their calibration errors and proper scores are not "
+            "comparable, but for those that are given without a temperature."
+        )
     commits = {clean_text(run.details["commit"]) for run in runs if run.details.get("commit")}
     if len(commits) > 1:
         notes.append(f"The runs were trained by {len(commits)} different states of the code (see Runs).")
