@@ -32,7 +32,7 @@ demo: $(VENV)/installed
 	$(BIN)/dign report $(DEMO) --out $(DEMO)/report.html
 	@echo "Open $(DEMO)/report.html in a browser."
 
-## Train the best CIFAR-10 model that two and a half hours of two CPU cores give, and measure it; resumes after a stop.
+## Train the best CIFAR-10 model that an hour and a half of two CPU cores gives, and measure it; resumes after a stop.
 cifar10: $(VENV)/installed
 	$(BIN)/dign data fetch cifar10
 	if test -e $(CIFAR10)/config.toml; then $(BIN)/dign train --resume $(CIFAR10); \
