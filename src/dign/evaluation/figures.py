@@ -35,7 +35,8 @@ def draw_results(results: Results) -> Figure:
     axes = figure.subplots(1, 1 + len(shown), width_ratios=[1.7, *([1] * len(shown))], squeeze=False)[0]
     _draw_severities(axes[0], results)
     for place, (title, calibration) in zip(axes[1:], shown.items(), strict=True):
-        draw_reliability(place, calibration, OTHER, f"{title}: ECE {calibration.compute().ece:.1f} %")
+        images, ece = results.evaluation.images, calibration.compute().ece
+        draw_reliability(place, calibration, OTHER, f"{title}: ECE {ece:.1f} %", images)
     figure.suptitle(
         escape_mathtext(f"{results.run.title} on {results.run.data}"), x=0.01, ha="left", fontweight="bold", fontsize=11
     )
@@ -64,8 +65,11 @@ def _draw_severities(axes: Axes, results: Results) -> None:
     strip_frame(axes)
 
 
-def draw_reliability(axes: Axes, calibration: Calibration, color: str, title: str) -> None:
-    """Accuracy per confidence bin with its 95 % interval and the overconfidence above it; bins with few are pale."""
+def draw_reliability(axes: Axes, calibration: Calibration, color: str, title: str, images: int) -> None:
+    """Accuracy per confidence bin with its 95 % interval and the overconfidence above it; bins with few are pale.
+
+    Intervals count each of the so many `images` once: under another corruption it says little new.
+    """
     bins = calibration.reliability()
     width = 100 / calibration.bins
     total = sum(bins["count"])
@@ -76,7 +80,7 @@ def draw_reliability(axes: Axes, calibration: Calibration, color: str, title: st
         overconfidence = 100 * max(confidence - accuracy, 0.0)
         for height, bottom, alpha in ((100 * accuracy, 0.0, 0.8), (overconfidence, 100 * accuracy, 0.22)):
             axes.bar(left, height, 0.92 * width, bottom, align="edge", color=color, alpha=alpha * strength)
-        low, high = wilson_interval(accuracy, count)
+        low, high = wilson_interval(accuracy, count * min(1.0, images / total))
         axes.vlines(left + 0.46 * width, 100 * low, 100 * high, color=INK, linewidth=0.8, alpha=0.55)
     axes.plot([0, 100], [0, 100], color=SOFT, linestyle=(0, (3, 3)), linewidth=1)
     axes.set(xlim=(0, 100), ylim=(0, 100), xticks=(0, 50, 100), yticks=(0, 50, 100), aspect="equal")

@@ -55,9 +55,9 @@ def draw_figure(study: Study, path: Path) -> Path:
         for place, group in zip(axes[1:], shown, strict=True):
             ece, counts = group.mean(CALIBRATION["noise", "ece"]), group.pooled(study.noises)
             assert ece is not None and counts is not None  # it is ranked by its accuracy under noise
-            draw_reliability(
-                place, counts, color_of(group.slot), f"{escape_mathtext(group.label)}\nECE {number(ece)} under noise"
-            )
+            title = f"{escape_mathtext(group.label)}\nECE {number(ece)} under noise"
+            images = group.runs[0].results.evaluation.images
+            draw_reliability(place, counts, color_of(group.slot), title, images)
         with replace_file(path) as partial:
             figure.savefig(partial, format="png", metadata={"Software": "dign"})
     return path

@@ -72,7 +72,7 @@ def reliability(runs: Runs, under: str = "clean", severity: int | None = None) -
             counts = _pooled(run, under, severity)
             short = escape_mathtext(shorten(name, WIDEST_TITLE))
             title = f"{short}\nECE {number(counts.compute().ece)}, {_condition(under, severity)}"
-            draw_reliability(place, counts, color_of(slot), title)
+            draw_reliability(place, counts, color_of(slot), title, run.results.evaluation.images)
         for place in axes[len(named) :]:
             place.remove()
     return figure
