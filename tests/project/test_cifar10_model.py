@@ -27,8 +27,9 @@ def test_it_is_small_and_tells_ten_classes_apart():
 
 def test_its_card_is_made_of_the_results_file():
     config = json.loads((MODEL / "config.json").read_text())
-    method = load_model(MODEL).method
-    about = {"model": config, "method": method.title, "settings": settings_of(method)}
+    model = load_model(MODEL)
+    settings = settings_of(model.method)
+    about = {"model": config, "method": model.method.title, "settings": settings, "calibrator": model.calibrator}
     card = (MODEL / "README.md").read_text(encoding="utf-8")
     text = card.split("---\n", 2)[2]
     start, end = text.index("Beyond these corruptions"), text.index("## Trained with")  # measured on other images
@@ -40,7 +41,8 @@ def test_its_card_is_made_of_the_results_file():
 
 
 def test_what_the_pages_say_of_it_was_measured():
-    measured = [RESULTS.clean.accuracy, RESULTS.mca_n, RESULTS.mca, RESULTS.calibration.noise.ece]
+    errors = RESULTS.calibration.clean.ece, RESULTS.calibration.noise.ece
+    measured = [RESULTS.clean.accuracy, RESULTS.mca_n, RESULTS.mca, *errors]
     row = " | ".join(f"{value:.1f}" for value in measured)
     clean, noisy = measured[:2]
     assert f"({clean:.1f} % clean, {noisy:.1f} % under noise)" in (ROOT / "README.md").read_text(encoding="utf-8")

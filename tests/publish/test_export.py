@@ -1,6 +1,7 @@
 """Exported files give PyTorch's logits, clean and corrupted, for batches of any size, or are not kept."""
 
 import json
+import shutil
 
 import pytest
 import torch
@@ -95,6 +96,7 @@ def test_an_ensemble_is_one_graph(run, images, tmp_path):
 def test_an_ensemble_as_onnx(run, tmp_path, dign_command):
     pytest.importorskip("onnxscript", reason="needs the extra dign[onnx]")
     pytest.importorskip("onnxruntime", reason="needs the extra dign[onnx]")
-    where = f"ensemble:{run.path},{run.path}"
+    shutil.copytree(run.path, tmp_path / "other")
+    where = f"ensemble:{run.path},{tmp_path / 'other'}"
     code, _, said = dign_command("export", where, "--out", tmp_path / "both.onnx", "--images", 2)
     assert code == 0 and "of PyTorch's on 10 images" in said
