@@ -65,14 +65,15 @@ def _draw_severities(axes: Axes, results: Results) -> None:
     strip_frame(axes)
 
 
-def draw_reliability(axes: Axes, calibration: Calibration, color: str, title: str, images: int) -> None:
+def draw_reliability(axes: Axes, calibration: Calibration, color: str, title: str, images: int | None) -> None:
     """Accuracy per confidence bin with its 95 % interval and the overconfidence above it; bins with few are pale.
 
-    Intervals count each of the so many `images` once: under another corruption it says little new.
+    Intervals count each of the so many `images`, if they are known, once: under another corruption it says little new.
     """
     bins = calibration.reliability()
     width = 100 / calibration.bins
     total = sum(bins["count"])
+    own = min(1.0, images / total) if images and total else 1.0
     for index, (count, confidence, accuracy) in enumerate(zip(*bins.values(), strict=True)):
         if count == 0:
             continue
@@ -80,7 +81,7 @@ def draw_reliability(axes: Axes, calibration: Calibration, color: str, title: st
         overconfidence = 100 * max(confidence - accuracy, 0.0)
         for height, bottom, alpha in ((100 * accuracy, 0.0, 0.8), (overconfidence, 100 * accuracy, 0.22)):
             axes.bar(left, height, 0.92 * width, bottom, align="edge", color=color, alpha=alpha * strength)
-        low, high = wilson_interval(accuracy, count * min(1.0, images / total))
+        low, high = wilson_interval(accuracy, count * own)
         axes.vlines(left + 0.46 * width, 100 * low, 100 * high, color=INK, linewidth=0.8, alpha=0.55)
     axes.plot([0, 100], [0, 100], color=SOFT, linestyle=(0, (3, 3)), linewidth=1)
     axes.set(xlim=(0, 100), ylim=(0, 100), xticks=(0, 50, 100), yticks=(0, 50, 100), aspect="equal")
