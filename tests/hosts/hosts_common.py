@@ -1,7 +1,9 @@
 """A host that is a network namespace, and waiting for what happens on it."""
 
+import errno
 import os
 import subprocess
+import sys
 import time
 from contextlib import suppress
 
@@ -37,8 +39,14 @@ class Host:
     def cut_off(self):
         ip("link", "set", self.wire, "down")
 
-    def reconnect(self):
+    def reconnect(self, other):
+        """Back on the network, and not before `other` can be reached again."""
         ip("link", "set", self.wire, "up")
+        ask = "import socket, sys; s = socket.socket(); s.settimeout(1); print(s.connect_ex((sys.argv[1], 9)))"
+        words = ["ip", "netns", "exec", self.name, sys.executable, "-c", ask, other.address]
+        deadline = time.monotonic() + 60
+        while subprocess.run(words, capture_output=True, text=True).stdout.strip() != str(errno.ECONNREFUSED):
+            assert time.monotonic() < deadline, f"{self.name} does not reach {other.name} again"
 
     def kill_all(self):
         for number in ip("netns", "pids", self.name, check=False).stdout.split():
