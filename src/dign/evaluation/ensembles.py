@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from dign.core.errors import UserError
-from dign.data.dataset import DataSet, Split
+from dign.data.dataset import DataSet
 from dign.data.names import hide_folder_path
 from dign.data.sources.folder import has_own_test_split
 from dign.evaluation.result_info import RunInfo
@@ -72,8 +72,7 @@ def _shared_images(runs: Sequence[Run], data: str | None, skip_unreadable: bool)
                 "have seen the test images: name images that none of them was trained on with `data`."
             )
         if _held_out(other) != _held_out(first):
-            nothing = Split(found.validation.images[:0], found.validation.labels[:0])
-            found = replace(found, validation=nothing)  # one member's validation images are another's training images
+            found = _without_validation(found)  # one member's validation images are another's training images
     return found
 
 
@@ -87,5 +86,8 @@ def _load_for(ensemble: Ensemble, data: str, skip_unreadable: bool) -> DataSet:
     height, width = ensemble.image_size
     size = height if height == width else None
     found = load(data, size=size, framing=ensemble.framing, skip_unreadable=skip_unreadable)
-    # Its members may have been trained on what is cut off for validation here.
-    return replace(found, validation=found.validation.select(torch.zeros(0, dtype=torch.long)))
+    return _without_validation(found)  # its members may have been trained on what is cut off for validation here
+
+
+def _without_validation(data: DataSet) -> DataSet:
+    return replace(data, validation=data.validation.select(torch.zeros(0, dtype=torch.long)))

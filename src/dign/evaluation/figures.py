@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dign.core.text import escape_mathtext
 from dign.metrics import Calibration
 from dign.metrics.aggregation import pool
-from dign.metrics.calibration_bins import wilson_interval
+from dign.metrics.calibration_bins import accuracy_intervals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,16 +73,16 @@ def draw_reliability(axes: Axes, calibration: Calibration, color: str, title: st
     bins = calibration.reliability()
     width = 100 / calibration.bins
     total = sum(bins["count"])
-    own = min(1.0, images / total) if images and total else 1.0
+    intervals = accuracy_intervals(calibration, images)
     for index, (count, confidence, accuracy) in enumerate(zip(*bins.values(), strict=True)):
-        if count == 0:
+        interval = intervals[index]
+        if interval is None:
             continue
         left, strength = index * width, 1.0 if count >= 0.005 * total else 0.3
         overconfidence = 100 * max(confidence - accuracy, 0.0)
         for height, bottom, alpha in ((100 * accuracy, 0.0, 0.8), (overconfidence, 100 * accuracy, 0.22)):
             axes.bar(left, height, 0.92 * width, bottom, align="edge", color=color, alpha=alpha * strength)
-        low, high = wilson_interval(accuracy, count * own)
-        axes.vlines(left + 0.46 * width, 100 * low, 100 * high, color=INK, linewidth=0.8, alpha=0.55)
+        axes.vlines(left + 0.46 * width, 100 * interval[0], 100 * interval[1], color=INK, linewidth=0.8, alpha=0.55)
     axes.plot([0, 100], [0, 100], color=SOFT, linestyle=(0, (3, 3)), linewidth=1)
     axes.set(xlim=(0, 100), ylim=(0, 100), xticks=(0, 50, 100), yticks=(0, 50, 100), aspect="equal")
     axes.set_xlabel("Confidence, %")

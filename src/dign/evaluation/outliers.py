@@ -27,7 +27,7 @@ from dign.metrics.detection import OUTLIER_SCORES, DetectionScores, detect, outl
 from dign.parallel.devices import pick_device
 from dign.runs.calibrator import Calibrator
 from dign.runs.classifier import Classifier
-from dign.runs.predict import find_images, find_unreadable, read_images
+from dign.runs.predict import find_images, read_images
 
 NOISE = {"noise": "uniform", "gaussian": "Gaussian"}
 """Made-up images: every pixel uniform in [0,1], or Gaussian about gray with standard deviation 1/4."""
@@ -198,13 +198,7 @@ def load_outliers(
         folder = Path(name.removeprefix(FOLDER_PREFIX)).expanduser()
         if not folder.is_dir():
             raise UserError(f"There is no folder {clean_text(folder)}: name one with pictures in it.")
-        files = find_images([folder])
-        if skip_unreadable:
-            bad = find_unreadable(files, size, framing)
-            files = [file for file in files if file not in bad]
-        if not files:
-            raise UserError(f"{clean_text(folder)} has no picture that can be read.")
-        return read_images(files, size, framing)
+        return read_images(find_images([folder]), size, framing, skip_unreadable=skip_unreadable)
     found = load(name, validation=0.0).test.images
     if found.shape[-2:] == size:
         return found

@@ -189,6 +189,21 @@ def calibration(probabilities: Tensor, labels: Tensor, bins: int = 16) -> Calibr
     return measure(Calibration(bins), probabilities, labels)
 
 
+def accuracy_intervals(calibration: Calibration, images: int | None = None) -> list[tuple[float, float] | None]:
+    """The 95 % interval of the accuracy in each bin; None for an empty one.
+
+    Args:
+        calibration: What was counted.
+        images: How many different images that was, where each was predicted several times. What it got under one
+            corruption says little new about another, so that intervals take each image as one.
+    """
+    bins = calibration.reliability()
+    total = sum(bins["count"])
+    own = min(1.0, images / total) if images and total else 1.0
+    pairs = zip(bins["accuracy"], bins["count"], strict=True)
+    return [wilson_interval(accuracy, count * own) if count else None for accuracy, count in pairs]
+
+
 def wilson_interval(share: float, count: float, z: float = 1.96) -> tuple[float, float]:
     """The interval of a share that was found in `count` predictions (Wilson 1927), 95 % by default.
 

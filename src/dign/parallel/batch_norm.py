@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, distributed, nn
 
 from dign.core.errors import UserError
+from dign.core.freezing import BATCH_NORMS
 from dign.parallel.team import Team
 
 _Norm = nn.modules.batchnorm._BatchNorm
@@ -98,7 +99,7 @@ def synchronize_batch_norm(model: nn.Module, team: Team) -> nn.Module:
 
 
 def _synchronize(norm: _Norm) -> SynchronizedBatchNorm:
-    if type(norm) not in (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d):
+    if type(norm) not in BATCH_NORMS:
         raise UserError(
             f"sync_batch_norm supports torch's own batch norms, not this model's {type(norm).__name__}: train without "
             "it, or choose another model."

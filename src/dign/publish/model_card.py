@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dign.core.files import write_text
 from dign.core.text import clean_text
 from dign.corruptions.sets import SETS, TITLES
+from dign.evaluation.conclusion import describe_calibrator
 from dign.evaluation.result_pools import PooledCalibration
 from dign.evaluation.results import RESULTS_FILE, Results
 from dign.metrics import CalibrationScores
@@ -26,8 +28,7 @@ def is_of_calibrator(results: Results, calibrator: Calibrator | None) -> bool:
     then = results.calibrator
     if then is None or calibrator is None:
         return then is None and calibrator is None
-    about = (calibrator.kind, calibrator.temperature, calibrator.on, calibrator.data, calibrator.images)
-    return (then.kind, then.value, then.on, then.data, then.images) == about
+    return replace(then, calibration=None, uncertainty=None, bins={}) == describe_calibrator(calibrator, None)
 
 
 def note_calibrator(folder: Path, calibrator: Calibrator) -> None:
@@ -39,8 +40,9 @@ def note_calibrator(folder: Path, calibrator: Calibrator) -> None:
     if not heading:
         return
     rest = after[after.index("\n## ") + 1 :] if "\n## " in after else ""
-    said = f"\nPart of the model: {_plain(calibrator.describe())}. The scores below were measured without it.\n\n"
-    write_text(card, f"{before}{heading}{said}{rest}")
+    *section, end = _calibrated(calibrator)
+    section[-1] += " The scores below were measured without it."
+    write_text(card, before + "\n".join([*section, end, rest]))
 
 
 def card_text(about: dict[str, Any], results: Results | None) -> str:

@@ -190,16 +190,21 @@ def find_images(places: Iterable[str | Path]) -> list[Path]:
     return found
 
 
-def read_images(files: Sequence[Path], image_size: tuple[int, int], framing: Framing = MIDDLE) -> Tensor:
+def read_images(
+    files: Sequence[Path], image_size: tuple[int, int], framing: Framing = MIDDLE, *, skip_unreadable: bool = False
+) -> Tensor:
     """Read image files as uint8 (N,3,H,W), decoded as the images that a model is evaluated on: upright, RGB, framed.
 
     Raises:
-        UserError: Some cannot be read; all of them are named.
+        UserError: Some cannot be read, and are not to be left out: all of them are named; or none can be read.
     """
     images, reasons = _read_what_can_be_read(files, image_size, framing)
-    if reasons and len(files) == 1:
+    if skip_unreadable:
+        if not images:
+            raise UserError(f"None of the {len(files)} images can be read.")
+    elif reasons and len(files) == 1:
         raise UserError(f"The image {replace_unprintable(files[0])} cannot be read: {reasons[files[0]]}.")
-    if reasons:
+    elif reasons:
         told = {str(file): reason for file, reason in reasons.items()}
         raise UnreadableImages(told, ", or set `skip_unreadable` to leave them out")
     return torch.from_numpy(np.stack(images))

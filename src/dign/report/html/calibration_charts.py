@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from dign.metrics import Calibration
-from dign.metrics.calibration_bins import wilson_interval
+from dign.metrics.calibration_bins import accuracy_intervals
 from dign.report.analysis.tables import number
 from dign.report.html.charts import WIDEST_LABEL, Axes, marker, number_ticks, svg, tip_text
 from dign.report.html.labels import Box, place_beside, shorten
@@ -27,8 +27,7 @@ def reliability_diagram(title: str, calibration: Calibration, slot: int, images:
         title: What it shows.
         calibration: What was counted.
         slot: The color.
-        images: How many different images that was, where each was predicted several times. What it got under one
-            corruption says little new about another, so that intervals take each image as one.
+        images: How many different images that was (`accuracy_intervals`).
     """
     width, height, histogram = 260.0, 300.0, 62.0
     upper = Axes(width, height - histogram, (0, 1), (0, 1), (8, 10, 8, 40), y_ticks=TENTHS, y_label="Accuracy, %")
@@ -36,16 +35,17 @@ def reliability_diagram(title: str, calibration: Calibration, slot: int, images:
                  x_label="Confidence, %")  # fmt: skip
     bins = calibration.reliability()
     total = sum(bins["count"])
-    own = min(images / total, 1.0) if images and total else 1.0
+    intervals = accuracy_intervals(calibration, images)
     largest = max(bins["count"])
     bars, hits = [], []
     for index, (count, confidence, accuracy) in enumerate(zip(*bins.values(), strict=True)):
-        if count == 0:
+        interval = intervals[index]
+        if interval is None:
             continue
         low, high = index / calibration.bins, (index + 1) / calibration.bins
         left, bar = upper.x(low) + 0.7, upper.x(high) - upper.x(low) - 1.4
         bars += _bin_bars(upper, lower, left, bar, accuracy, confidence, count / largest, faint=count < 0.005 * total)
-        low_end, high_end = wilson_interval(accuracy, count * own)
+        low_end, high_end = interval
         middle = left + bar / 2
         bars.append(tag("line", class_="whisker", x1=middle, x2=middle, y1=upper.y(low_end), y2=upper.y(high_end)))
         lines = [
