@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from dign.core.errors import UserError
-from dign.evaluation.predictors import check_logits, device_of, gives_logits, make_predictor
+from dign.evaluation.predictors import check_logits, device_of, gives_logits, in_precision, make_predictor
 from dign.methods import RSE
 
 X = torch.rand(2, 3, 4, 4)
@@ -96,3 +96,24 @@ def test_a_softmax_over_float16_is_still_seen():
 
     with pytest.raises(UserError, match="softmax"):
         check_logits("it", Half(), (3, 4, 4))
+
+
+def test_a_network_computes_in_the_precision_that_is_asked_for():
+    """Its probabilities are float32 in either case; images and generator arrive as they are."""
+    net, seen = nn.Conv2d(3, 4, 3), []
+
+    def predict(images, generator):
+        logits = net(images).mean((2, 3))
+        seen.append((logits.dtype, images.dtype, generator))
+        return torch.softmax(logits.float(), 1)
+
+    drawn, cpu = generator(), torch.device("cpu")
+    exact, mixed = (in_precision(predict, name, cpu)(X, drawn) for name in ("32", "bf16"))
+    assert seen == [(torch.float32, torch.float32, drawn), (torch.bfloat16, torch.float32, drawn)]
+    assert exact.dtype == mixed.dtype == torch.float32
+    assert torch.allclose(exact, mixed, atol=0.02) and not torch.equal(exact, mixed)
+
+
+def test_a_device_that_cannot_compute_in_a_precision_is_told():
+    with pytest.raises(UserError, match="cannot compute in `precision=bf16`"):
+        in_precision(lambda images, generator: images, "bf16", torch.device("meta"))

@@ -88,3 +88,14 @@ def test_part_of_a_split_is_spread_evenly_over_it(run, noise):
     results = evaluate_run(run, noise, device="cpu", images=10, keep_earlier=False)
     assert results.clean.count == results.evaluation.images == results.evaluation.limit == 10
     assert Results.load(run.path).evaluation.limit == 10
+
+
+@pytest.mark.slow
+def test_an_evaluation_in_bfloat16_says_so_and_is_kept_apart(run, noise):
+    exact = evaluate_run(run, noise, device="cpu")
+    mixed = evaluate_run(run, noise, device="cpu", precision="bf16")
+    assert (exact.evaluation.precision, mixed.evaluation.precision) == (None, "bf16")
+    assert abs(exact.clean.accuracy - mixed.clean.accuracy) < 3
+    assert exact.clean.calibration != mixed.clean.calibration
+    assert Results.load(run.path) == mixed, "the newer of two that measured as much"
+    assert Results.load(run.path / "results-precision-32.json") == exact

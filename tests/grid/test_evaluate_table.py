@@ -90,3 +90,15 @@ def test_results_without_the_jpeg_step_are_not_those_of_a_grid_that_has_it():
     assert plain.describes(results(None)) and not plain.describes(results(85))
     with pytest.raises(UserError, match="from 1 to 100"):
         Evaluation.from_mapping({"jpeg": 101})
+
+
+def test_results_in_another_precision_are_not_those_of_the_grid():
+    def results(precision):
+        how = EvaluationInfo(split="test", seed=0, profile="cifar", image_size=(32, 32), precision=precision)
+        return make_fake_results(how, ["fog"], [1])
+
+    exact, mixed = (Evaluation.from_mapping({"only": "fog", "severity": 1, "precision": p}) for p in ("32", "bf16"))
+    assert exact.describes(results(None)) and not exact.describes(results("bf16"))
+    assert mixed.describes(results("bf16")) and not mixed.describes(results(None))
+    with pytest.raises(UserError, match="Unknown precision '64'"):
+        Evaluation.from_mapping({"precision": "64"})

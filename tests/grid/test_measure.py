@@ -2,6 +2,7 @@
 
 import pytest
 
+from dign.grid.evaluate_table import Evaluation
 from dign.grid.measure import Extent, measure_speed, seconds_per_image
 
 
@@ -36,5 +37,5 @@ class _Batch:
 
 def test_a_real_measurement_gives_positive_times(small):
     (run,) = small(method="dign").runs
-    speed = measure_speed(run.config, Extent(64, 64, (8, 8), 10), ("shot_noise",), None)
+    speed = measure_speed(run.config, Extent(64, 64, (8, 8), 10), Evaluation(only=("shot_noise",)))
     assert min(speed.step, speed.predict, speed.corrupt) > 0

@@ -39,6 +39,7 @@ def describe_evaluation(
     conditions: Conditions | Benchmark,
     device: torch.device,
     started: float,
+    precision: str = "32",
 ) -> EvaluationInfo:
     """The `evaluation` entry of results; `started` is a time of `time.monotonic`."""
     if isinstance(conditions, Benchmark):
@@ -59,6 +60,7 @@ def describe_evaluation(
         jpeg_quality=quality,
         bins=clean.bins,
         device=device_name(device),
+        precision=None if precision == "32" else precision,
         commit=git_commit(),
         time=now(),
         seconds=round(time.monotonic() - started, 2),

@@ -20,7 +20,9 @@ from dign.evaluation.result_pools import CalibratorResult, TemperatureResult
 from dign.evaluation.results import RESULTS_FILE, Results, list_conditions
 from dign.evaluation.summarize import CLEAN, Counts, Uncertainties, make_results
 
-ALIKE = ("split", "images", "image_size", "profile", "seed", "benchmark", "jpeg_quality", "bins", "left_out")
+ALIKE = (
+    "split", "images", "image_size", "profile", "seed", "benchmark", "jpeg_quality", "bins", "precision", "left_out",
+)  # fmt: skip
 """In what two evaluations agree whose conditions may share a file."""
 
 
@@ -198,6 +200,8 @@ def _describe(name: str, value: Any) -> str:
         return str(value).removeprefix("folder:")
     if name == "benchmark":
         return str(value or "on-the-fly")
+    if name == "precision":
+        return f"precision-{value or 32}"
     if name == "image_size":
         return "x".join(map(str, value or ()))
     return {

@@ -16,6 +16,7 @@ from dign.core.errors import UserError, summarize_error
 from dign.core.freezing import freeze_temporarily
 from dign.core.outputs import logits_of, look_like_probabilities
 from dign.evaluation.measure import Predictor
+from dign.parallel.devices import DTYPES, check_precision
 
 Model = nn.Module | Callable[..., Tensor] | Any
 """A module from images to logits, an object with `.predict`, or a function from images to probabilities."""
@@ -39,6 +40,23 @@ def make_predictor(model: Model) -> Predictor:
     if _takes_generator(function):
         return cast(Predictor, function)
     return lambda images, generator: function(images)
+
+
+def in_precision(predict: Predictor, precision: str, device: torch.device) -> Predictor:
+    """A predictor whose network computes in mixed precision: "bf16" or "16"; "32" is the predictor itself.
+
+    Raises:
+        UserError: The device cannot compute in it.
+    """
+    if precision == "32":
+        return predict
+    check_precision(precision, device)
+
+    def predict_mixed(images: Tensor, generator: torch.Generator) -> Tensor:
+        with torch.autocast(device.type, dtype=DTYPES[precision]):
+            return predict(images, generator)
+
+    return predict_mixed
 
 
 def predict_by_logits(model: nn.Module, images: Tensor, generator: torch.Generator | None = None) -> Tensor:

@@ -53,7 +53,7 @@ def estimate_times(runs: Iterable[PlannedRun], measure: Callable[..., Any]) -> d
             try:
                 extent = get_extent(run.config, run.evaluation.split)
                 extent = replace(extent, evaluated=min(extent.evaluated, run.evaluation.images or extent.evaluated))
-                speed = measure(measure_speed, run.config, extent, run.evaluation.corruptions, run.evaluation.profile)
+                speed = measure(measure_speed, run.config, extent, run.evaluation)
                 by_kind[kind] = estimate_run(run, extent, speed)
             except (UserError, OSError, *MODEL_ERRORS) as error:
                 by_kind[kind] = summarize_error(error)

@@ -18,6 +18,7 @@ from dign.evaluation.result_info import EvaluationInfo
 from dign.evaluation.results import Results
 
 SPLITS = ("test", "validation", "train")
+PRECISIONS = ("32", "bf16", "16")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,7 @@ class Evaluation:
     split: str = "test"
     seed: int = 0
     batch_size: int = 500
+    precision: str = "32"
     temperature: bool = False
     images: int | None = None
 
@@ -60,12 +62,19 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         choose_corruptions(self.only)
-        kinds = {"profile": str | None, "split": str, "seed": int, "batch_size": int, "temperature": bool} | {
-            "images": int | None
+        kinds: dict[str, Any] = {
+            "profile": str | None,
+            "split": str,
+            "seed": int,
+            "batch_size": int,
+            "precision": str,
+            "temperature": bool,
+            "images": int | None,
         }
         for name, kind in kinds.items():
             object.__setattr__(self, name, coerce(getattr(self, name), kind, name))
         check_value("split", self.split, SPLITS, None)
+        check_value("precision", self.precision, PRECISIONS, None)
         if self.profile is not None:
             check_value("profile", self.profile, PROFILE_NAMES, None)
         check_jpeg(self.jpeg)
@@ -94,7 +103,7 @@ class Evaluation:
         how = results.evaluation
         found = {name: set(corruption.severities) for name, corruption in results.corruptions.items()}
         benchmark = Path(self.benchmark).name if self.benchmark else None
-        if how.split != self.split or how.benchmark != benchmark:
+        if how.split != self.split or how.benchmark != benchmark or (how.precision or "32") != self.precision:
             return False
         if (self.temperature and not results.temperature) or how.limit != self.images:
             return False

@@ -137,6 +137,7 @@ def _advance(folder: Path, run: PlannedRun, before: State, threads: int, progres
         split=run.evaluation.split,
         device=run.config.device,
         batch_size=run.evaluation.batch_size,
+        precision=run.evaluation.precision,
         temperature=run.evaluation.temperature,
         images=run.evaluation.images,
         keep_earlier=False,  # the runs of a grid are compared: each has the grid's conditions and no others

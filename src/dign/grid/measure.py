@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from dign.core.pixels import to_float
 from dign.corruptions import corrupt
+from dign.evaluation.predictors import in_precision
+from dign.grid.evaluate_table import Evaluation
 from dign.models import build
 from dign.models.winograd import use_winograd
 from dign.parallel.fabric import make_fabric
@@ -45,18 +48,18 @@ class Speed:
     corrupt: float
 
 
-def measure_speed(config: RunConfig, extent: Extent, corruptions: tuple[str, ...], profile: str | None) -> Speed:
-    """The speed of a run on its device, with the threads that are set."""
+def measure_speed(config: RunConfig, extent: Extent, evaluation: Evaluation) -> Speed:
+    """The speed of a run and of its evaluation on its device, with the threads that are set."""
     generator = torch.Generator().manual_seed(0)
 
     def images(count: int) -> Tensor:
         return torch.randint(0, 256, (count, 3, *extent.size), generator=generator, dtype=torch.uint8)
 
     def corrupt_batch(batch: Tensor) -> None:
-        for name in corruptions:
-            corrupt(batch, name, 3, profile=profile, seed=0)
+        for name in evaluation.corruptions:
+            corrupt(batch, name, 3, profile=evaluation.profile, seed=0)
 
-    step, predict, device = _actions(config, extent)
+    step, predict, device = _actions(config, extent, evaluation.precision)
     at_test = min(500, extent.evaluated)
     return Speed(
         step=seconds_per_image(step, lambda n: images(n).to(device), min(config.batch_size, extent.train)),
@@ -66,7 +69,7 @@ def measure_speed(config: RunConfig, extent: Extent, corruptions: tuple[str, ...
 
 
 def _actions(
-    config: RunConfig, extent: Extent
+    config: RunConfig, extent: Extent, precision: str
 ) -> tuple[Callable[[Tensor], None], Callable[[Tensor], None], torch.device]:
     """A training step and a prediction, as functions of a batch of uint8 images, and the device they want it on."""
     fabric = make_fabric(config.device, config.precision)
@@ -78,8 +81,10 @@ def _actions(
     freeze(model, config.freeze, norms=config.freeze_norms)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = make_optimizer(config.optimizer, trained, lr=1e-9, momentum=0.9, weight_decay=0)
-    model, optimizer = fabric.setup(model, optimizer)
+    network = model
+    model, optimizer = fabric.setup(network, optimizer)
     method = make_run_method(config)
+    probabilities = in_precision(partial(method.predict, network), precision, fabric.device)
     generator = torch.Generator(fabric.device).manual_seed(0)
     transforms = make_transforms(config)
 
@@ -94,7 +99,7 @@ def _actions(
     @torch.no_grad()
     def predict(images: Tensor) -> None:
         model.eval()
-        method.predict(model, to_float(images), generator)
+        probabilities(to_float(images), generator)
 
     return step, predict, fabric.device
 
