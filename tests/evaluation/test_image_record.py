@@ -22,6 +22,12 @@ def tally(seed, labels):
     return Tally.of(torch.softmax(4 * torch.randn(500, 10, generator=generator), 1), labels, 16)
 
 
+def sharpened(seed, labels):
+    """The same answers, surer."""
+    generator = torch.Generator().manual_seed(seed)
+    return Tally.of(torch.softmax(8 * torch.randn(500, 10, generator=generator), 1), labels, 16)
+
+
 @pytest.fixture
 def tallies():
     labels = torch.arange(500) % 10
@@ -38,6 +44,24 @@ def test_survives_json_to_16_bits_compactly(tallies):
         state = counted.confidences.state()
         assert np.abs(again.conditions[condition].confidence - state["confidence"].numpy()).max() <= 0.5 / 65535 + 1e-9
         assert again.correct(condition).tolist() == state["correct"].tolist()
+
+
+def test_has_the_confidences_before_a_calibrator_too(tallies):
+    labels = torch.arange(500) % 10
+    raw = {CLEAN: sharpened(0, labels), FOG: sharpened(1, labels)}
+    record = ImageRecord.of(tallies, raw)
+    again = ImageRecord.from_json(json.loads(json.dumps(record.to_json())), 10, COUNTS)
+    assert again == record and again.has_raw and again != ImageRecord.of(tallies)
+    for condition, counted in raw.items():
+        confidence = counted.confidences.state()["confidence"].numpy()
+        assert np.abs(again.conditions[condition].raw_confidence - confidence).max() <= 0.5 / 65535 + 1e-9
+    assert not ImageRecord.of(tallies).merge(record).has_raw, "what is not there under all conditions is dropped"
+
+
+def test_confidences_before_a_calibrator_that_changes_answers_are_not_kept(tallies):
+    labels = torch.arange(500) % 10
+    other = {CLEAN: tally(2, labels), FOG: tally(3, labels)}
+    assert ImageRecord.of(tallies, other) == ImageRecord.of(tallies)
 
 
 def test_merges_by_condition_where_the_images_are_the_same(tallies):

@@ -46,7 +46,7 @@ def conclude(
         describe_temperature(fit, measured.others[-1], split) if fit else None,
         measured.confusions,
         measured.uncertainty,
-        measured.images,
+        measured.images(calibrated=own is not None),
         measured.promises,
     )
     fitted = describe_calibrator(own, measured.others[0]) if own else None

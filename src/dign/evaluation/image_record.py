@@ -6,7 +6,7 @@ With it, two models can be compared image by image, and risk-coverage curves be 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,20 +29,33 @@ class Answers:
     Attributes:
         answers: Predicted classes (N,), uint16.
         levels: Confidences (N,), uint16: 0 to 65535 for 0 to 1.
+        raw_levels: The confidences before the model's calibrator, likewise; None where it has none, or gives other
+            answers than the model without it.
     """
 
     answers: np.ndarray
     levels: np.ndarray
+    raw_levels: np.ndarray | None = None
 
     @property
     def confidence(self) -> np.ndarray:
         """Confidences (N,) in [0,1], to 1/131070."""
         return self.levels / LEVELS
 
+    @property
+    def raw_confidence(self) -> np.ndarray | None:
+        """Confidences before the calibrator."""
+        return None if self.raw_levels is None else self.raw_levels / LEVELS
+
+    @property
+    def columns(self) -> list[np.ndarray]:
+        return [self.answers, self.levels, *([] if self.raw_levels is None else [self.raw_levels])]
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Answers):
             return NotImplemented
-        return np.array_equal(self.answers, other.answers) and np.array_equal(self.levels, other.levels)
+        mine, theirs = self.columns, other.columns
+        return len(mine) == len(theirs) and all(map(np.array_equal, mine, theirs))
 
     __hash__ = None  # type: ignore[assignment]  # arrays have none
 
@@ -76,25 +89,39 @@ class ImageRecord:
         return np.array_equal(self.labels, other.labels)
 
     @classmethod
-    def of(cls, tallies: Mapping[Pair, Tally]) -> ImageRecord | None:
-        """The record of what was counted; None where it would be very large, or conditions have different images."""
+    def of(cls, tallies: Mapping[Pair, Tally], raw: Mapping[Pair, Tally] | None = None) -> ImageRecord | None:
+        """The record of what was counted; None where it would be very large, or conditions have different images.
+
+        Args:
+            tallies: What was counted under each condition.
+            raw: The same before the model's calibrator, where it has one.
+        """
         clean = next(iter(tallies.values()), None)
         if clean is None or sum(len(tally.labels) for tally in tallies.values()) > MAX_VALUES:
             return None
         if any(not tally.labels.equal(clean.labels) for tally in tallies.values()):
             return None
+        if raw is not None and any(_differ(raw[pair], tally) for pair, tally in tallies.items()):
+            raw = None
         conditions = {}
         for condition, tally in tallies.items():
-            confidence = tally.confidences.state()["confidence"].numpy()
-            levels = np.rint(confidence * LEVELS).astype(np.uint16)
-            conditions[condition] = Answers(tally.answers.numpy().astype(np.uint16), levels)
+            answers, before = tally.answers.numpy().astype(np.uint16), _levels(raw[condition]) if raw else None
+            conditions[condition] = Answers(answers, _levels(tally), before)
         return cls(clean.labels.numpy().astype(np.uint16), conditions)
+
+    @property
+    def has_raw(self) -> bool:
+        """Whether it has confidences before the calibrator, under all conditions."""
+        return bool(self.conditions) and all(each.raw_levels is not None for each in self.conditions.values())
 
     def merge(self, newer: ImageRecord) -> ImageRecord | None:
         """This record with the conditions of a newer one; None where they are of other images."""
         if not self.same_images(newer):
             return None
-        return ImageRecord(self.labels, {**self.conditions, **newer.conditions})
+        conditions = {**self.conditions, **newer.conditions}
+        if not (self.has_raw and newer.has_raw):
+            conditions = {pair: replace(each, raw_levels=None) for pair, each in conditions.items()}
+        return ImageRecord(self.labels, conditions)
 
     @classmethod
     def from_json(cls, value: Any, classes: int, counts: Mapping[Pair, int]) -> ImageRecord:
@@ -102,6 +129,7 @@ class ImageRecord:
         given = as_object(value, "images")
         images = counts["clean", 0]
         labels = _unpack(given.get("labels"), images, 1, "images.labels")[0]
+        columns = 3 if given.get("raw") is True else 2
         found: dict[Pair, Answers] = {}
         entries = as_object(given.get("conditions"), "images.conditions")
         for name, severities in entries.items():
@@ -109,7 +137,9 @@ class ImageRecord:
                 pair = (name, int(severity)) if severity in {"0", "1", "2", "3", "4", "5"} else None
                 if pair is None or counts.get(pair) != images:
                     fail(f"images.conditions has {clean_text(name)} {clean_text(severity)!r}, which was not measured")
-                found[pair] = Answers(*_unpack(text, images, 2, f"images.conditions.{clean_text(name)}.{severity}"))
+                found[pair] = Answers(
+                    *_unpack(text, images, columns, f"images.conditions.{clean_text(name)}.{severity}")
+                )
         if any(int(part.max()) >= classes for part in (labels, *(each.answers for each in found.values()))):
             fail("images names a class that is not among the classes")
         return cls(labels, found)
@@ -117,8 +147,20 @@ class ImageRecord:
     def to_json(self) -> dict[str, Any]:
         conditions: dict[str, dict[str, str]] = {}
         for (name, severity), each in self.conditions.items():
-            conditions.setdefault(name, {})[str(severity)] = _pack(each.answers, each.levels)
-        return {"labels": _pack(self.labels), "conditions": conditions}
+            conditions.setdefault(name, {})[str(severity)] = _pack(*each.columns)
+        kept = {"raw": True} if self.has_raw else {}
+        return {"labels": _pack(self.labels), **kept, "conditions": conditions}
+
+
+def _differ(one: Tally, other: Tally) -> bool:
+    """Whether the answers are others, and not by rounding alone, where two classes are equally likely."""
+    return int((one.answers != other.answers).sum()) > len(one.answers) / 1000
+
+
+def _levels(tally: Tally) -> np.ndarray:
+    confidence = tally.confidences.state()["confidence"].numpy()
+    levels: np.ndarray = np.rint(confidence * LEVELS).astype(np.uint16)
+    return levels
 
 
 def _pack(*columns: np.ndarray) -> str:

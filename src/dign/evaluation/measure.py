@@ -67,19 +67,18 @@ class Measured(Counted):
         uncertainty: Proper scores and the like.
         others: The same of the further readings.
         confusions: Which classes were taken for which; empty for more than 100 classes.
-        tallies: What each image got.
+        tallies: What each image got, in each reading.
         promises: How promises hold.
     """
 
     others: tuple[Counted, ...] = ()
     confusions: Confusions = field(default_factory=dict)
-    tallies: dict[tuple[str, int], Tally] = field(default_factory=dict)
+    tallies: tuple[dict[tuple[str, int], Tally], ...] = ({},)
     promises: dict[tuple[str, int], PromiseScores] = field(default_factory=dict)
 
-    @property
-    def images(self) -> ImageRecord | None:
-        """What each image got, to be kept with the results."""
-        return ImageRecord.of(self.tallies)
+    def images(self, *, calibrated: bool = False) -> ImageRecord | None:
+        """What each image got, to be kept with the results; `calibrated`: the second reading is without calibrator."""
+        return ImageRecord.of(self.tallies[0], self.tallies[1] if calibrated else None)
 
 
 def split_batches(split: Split, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -176,7 +175,7 @@ def measure(
         kept = _sum_promises(team.gather(kept))
     first, *others = (_score(total, classes) for total, classes in zip(totals, by_class, strict=True))
     held = {condition: PromiseScores.of(counts) for condition, counts in kept.items()}
-    return Measured(first.counts, first.uncertainty, tuple(others), confusions, totals[0], held)
+    return Measured(first.counts, first.uncertainty, tuple(others), confusions, tuple(totals), held)
 
 
 def _merge(

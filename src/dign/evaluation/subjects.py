@@ -31,8 +31,8 @@ from dign.evaluation.predictors import in_precision
 from dign.evaluation.result_info import RunInfo
 from dign.evaluation.results import Results
 from dign.evaluation.summarize import CLEAN
-from dign.metrics import Temperature, TemperatureFit
-from dign.metrics.temperature import log_probabilities
+from dign.metrics import TemperatureFit, fit_temperature
+from dign.metrics.temperature import PRIOR, log_probabilities
 from dign.models import count_parameters
 from dign.models.winograd import use_winograd
 from dign.parallel.devices import pick_device
@@ -321,14 +321,12 @@ class _Corrupted:
 def fit_split_temperature(
     predict: Predictor, split: Split, device: torch.device, batch_size: int, team: Team = SINGLE_PROCESS
 ) -> TemperatureFit:
-    """The temperature for the predictions on a split, clean."""
+    """The temperature for the predictions on a split, clean, with the prior that a model's own is fitted with."""
     found: dict[int, Tensor] = {}
     for first in range(team.rank * batch_size, len(split), team.world_size * batch_size):
         images = to_float(split.take(slice(first, first + batch_size)).to(device))
         probabilities = predict(images, make_placed_generator(0, "temperature", first, device))
         found[first] = log_probabilities(probabilities).cpu()
     gathered = {first: scores for part in team.gather(found) for first, scores in part.items()}
-    metric = Temperature()
-    for first in sorted(gathered):
-        metric.update(gathered[first], split.labels[first : first + batch_size])
-    return metric.compute()
+    scores = torch.cat([gathered[first] for first in sorted(gathered)])
+    return fit_temperature(scores, split.labels, PRIOR)

@@ -9,19 +9,21 @@ from scipy import stats
 from dign.evaluation.image_record import Answers, ImageRecord
 from dign.metrics.calibration_bins import calibration
 from dign.report.analysis.image_tests import ImageDifference, compare_images, keep_images, mcnemar
-from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA_N, ImageScore, Quantity
+from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MCA_N, RAW, ImageScore, Quantity
 from dign.report.analysis.study import Group
 
 CLEAN = ("clean", 0)
 
 
-def run(correct, confidence, seed=0, digest=None):
-    """A run whose images have these answers: class 0 is right."""
+def run(correct, confidence, seed=0, digest=None, raw=None, calibrator=None):
+    """A run whose images have these answers: class 0 is right. `raw` are confidences before its calibrator."""
     labels = np.zeros(len(correct), np.uint16)
     answers = np.where(correct, 0, 1).astype(np.uint16)
     levels = np.rint(np.asarray(confidence) * 65535).astype(np.uint16)
-    record = ImageRecord(labels, {CLEAN: Answers(answers, levels)})
-    results = SimpleNamespace(images=record, evaluation=SimpleNamespace(images_sha256=digest), corruptions={})
+    before = None if raw is None else np.rint(np.asarray(raw) * 65535).astype(np.uint16)
+    record = ImageRecord(labels, {CLEAN: Answers(answers, levels, before)})
+    about = SimpleNamespace(images_sha256=digest)
+    results = SimpleNamespace(images=record, evaluation=about, corruptions={}, calibrator=calibrator)
     return SimpleNamespace(seed=seed, results=results)
 
 
@@ -89,3 +91,16 @@ def test_records_are_needed_of_the_seeds_in_common_alone():
     quantity = Quantity("a", "Accuracy", "", True, lambda run: None, images=ImageScore("accuracy", lambda run: [CLEAN]))
     assert keep_images(first, second, quantity)
     assert not keep_images(first, SimpleNamespace(runs=runs[1:]), quantity)
+
+
+def test_calibration_before_the_calibrator_is_compared_by_the_confidences_before_it():
+    generator = np.random.default_rng(3)
+    raw, other = generator.uniform(0.5, 1, 2000), generator.uniform(0.5, 1, 2000)
+    right = generator.random(2000) < raw - 0.2
+    calibrated, plain = run(right, other, raw=raw, calibrator=object()), run(right, raw)
+    rival = group(run(right, np.full(2000, right.mean())))
+    before = RAW["clean", "ece"]
+    found, wanted = compare_images(group(calibrated), rival, before), compare_images(group(plain), rival, before)
+    assert (found.mean, found.error) == (wanted.mean, wanted.error) and found.mean > 15
+    assert compare_images(group(calibrated), rival, CALIBRATION["clean", "ece"]).mean != pytest.approx(found.mean)
+    assert compare_images(group(run(right, other, calibrator=object())), rival, before) is None, "it does not tell"

@@ -120,7 +120,10 @@ def _same_images(one: Run, other: Run) -> bool:
 
 
 def _image_table(run: Run, quantity: Quantity) -> np.ndarray | None:
-    """(N,1): share of conditions in which an image is right; or (N, 3 bins): per bin count, right and confidence."""
+    """(N,1): share of conditions in which an image is right; or (N, 3 bins): per bin count, right and confidence.
+
+    None where the record does not tell.
+    """
     assert quantity.images is not None
     record = run.results.images
     chosen: Sequence[tuple[str, int]] = quantity.images.choose(run)
@@ -128,10 +131,15 @@ def _image_table(run: Run, quantity: Quantity) -> np.ndarray | None:
         return None
     if quantity.images.score == "accuracy":
         return np.mean([record.correct(pair) for pair in chosen], axis=0)[:, None]
+    before = quantity.images.raw and run.results.calibrator is not None
+    if before and not record.has_raw:
+        return None
     rows, count = np.arange(len(record.labels)), len(record.labels)
     table = np.zeros((count, 3, BINS), dtype=np.float32)
     for pair in chosen:
-        confidence = record.conditions[pair].confidence
+        got = record.conditions[pair]
+        confidence = got.raw_confidence if before else got.confidence
+        assert confidence is not None
         index = np.clip(np.ceil(confidence * BINS).astype(int) - 1, 0, BINS - 1)
         for column, values in enumerate((np.ones(count), record.correct(pair), confidence)):
             np.add.at(table, (rows, column, index), values)

@@ -18,6 +18,8 @@ class ImageScore:
 
     score: str
     choose: Callable[[Run], Sequence[tuple[str, int]]]
+    raw: bool = False
+    """Of confidences before the model's calibrator."""
 
 
 def _conditions(place: str) -> Callable[[Run], list[tuple[str, int]]]:
@@ -300,16 +302,11 @@ def _raw(where: str, score: str) -> Callable[[Run], float | None]:
     return read
 
 
-def _raw_conditions(place: str) -> Callable[[Run], list[tuple[str, int]]]:
-    """As `_conditions`; none where the images' record is of calibrated predictions."""
-    return lambda run: [] if run.results.calibrator else _conditions(place)(run)
-
-
 RAW: dict[tuple[str, str], Quantity] = {
     (place, score): replace(
         plain,
         read=_raw(place, score),
-        images=None if score == "sharpness" else ImageScore(score, _raw_conditions(place)),
+        images=None if score == "sharpness" else ImageScore(score, _conditions(place), raw=True),
     )
     for (place, score), plain in CALIBRATION.items()
 }
