@@ -5,6 +5,8 @@ import json
 import pytest
 
 from dign.core.errors import UserError
+from dign.report.analysis.quantities import MCA_N
+from dign.report.analysis.story import ranking
 from dign.report.figures import draw_figure
 from dign.report.make import study_of
 
@@ -40,3 +42,24 @@ def test_the_picture_shows_a_model_that_is_always_wrong_and_any_name(fake_run, t
     (folder / "results.json").write_text(json.dumps(results))
     draw_figure(study_of([folder]), tmp_path / "figure.png")
     assert drawn[0] == (0, 1, 2, 3, 4, 5)
+
+
+@pytest.mark.filterwarnings("error")  # of axes that a legend leaves no room for
+def test_very_many_methods_are_ranked_in_rows(fake_run, tmp_path, monkeypatch):
+    from matplotlib.axes import Axes
+
+    labels, ticks = [], Axes.set_yticks
+
+    def with_ticks(axes, places, names=(), **how):
+        labels.extend(names or ())
+        return ticks(axes, places, names or None, **how)
+
+    monkeypatch.setattr(Axes, "set_yticks", with_ticks)
+    for number in range(20):
+        run = {"title": f"M{number}", "method": f"m{number}", "name": f"m{number}"}
+        fake_run(tmp_path / "runs" / f"m{number}", ("Standard", "DiGN", "AugMix")[number % 3], number, run=run)
+    study = study_of([tmp_path / "runs"])
+    draw_figure(study, tmp_path / "figure.png")
+    assert labels[:20] == [group.label for group in ranking(study)], "the best on top"
+    accuracies = [group.mean(MCA_N) for label in labels[:20] for group in study.groups if group.label == label]
+    assert len(set(accuracies)) > 2 and accuracies == sorted(accuracies, reverse=True)

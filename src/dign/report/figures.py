@@ -13,7 +13,7 @@ from dign.core.errors import UserError
 from dign.core.files import replace_file
 from dign.core.text import escape_mathtext
 from dign.evaluation.figures import RULE, SOFT, draw_reliability, strip_frame
-from dign.report.analysis.quantities import CALIBRATION, severity_accuracy
+from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MCA, MCA_N, severity_accuracy
 from dign.report.analysis.story import ranking, rival_of
 from dign.report.analysis.study import Group, Study
 from dign.report.analysis.tables import number
@@ -38,8 +38,15 @@ def figure_style() -> AbstractContextManager[None]:
     })  # fmt: skip
 
 
+MOST_LINES = 12
+"""Methods up to which each has a line; more of them have a row each."""
+
+
 def draw_figure(study: Study, path: Path) -> Path:
-    """Write a PNG: accuracy against severity of all methods on the best one's model, and two reliability diagrams."""
+    """Write a PNG: accuracy against severity of all methods on the best one's model, and two reliability diagrams.
+
+    Where there are very many methods, they are ranked instead, with a row each.
+    """
     from matplotlib.figure import Figure
 
     if not study.noises:
@@ -48,10 +55,16 @@ def draw_figure(study: Study, path: Path) -> Path:
     best = ranked[0]
     rival = rival_of(best, ranked)
     shown = [group for group in (rival, best) if group is not None]
+    groups = study.of_model(best.model)
+    many = len(groups) > MOST_LINES
+    height = 1.1 + 0.21 * len(groups) if many else 3.7
     with figure_style():
-        figure = Figure(figsize=(7.2 + 2.9 * len(shown), 3.7), dpi=160, layout="constrained", facecolor="white")
+        figure = Figure(figsize=(7.2 + 2.9 * len(shown), height), dpi=160, layout="constrained", facecolor="white")
         axes = figure.subplots(1, 1 + len(shown), width_ratios=[2.1, *([1] * len(shown))], squeeze=False)[0]
-        _draw_noise(axes[0], study, study.of_model(best.model))
+        if many:
+            _draw_ranked(axes[0], [group for group in ranked if group in groups])
+        else:
+            _draw_noise(axes[0], study, groups)
         for place, group in zip(axes[1:], shown, strict=True):
             ece, counts = group.mean(CALIBRATION["noise", "ece"]), group.pooled(study.noises)
             assert ece is not None and counts is not None  # it is ranked by its accuracy under noise
@@ -72,6 +85,28 @@ def _draw_noise(axes: Axes, study: Study, groups: tuple[Group, ...]) -> None:
         draw_line(axes, points, group.slot, escape_mathtext(group.label), dash_of(group))
     finish_severity_axes(axes, study.severities)
     axes.set_title("Accuracy as noise grows", loc="left", fontweight="bold", fontsize=11)
+
+
+def _draw_ranked(axes: Axes, ranked: Sequence[Group]) -> None:
+    """A row for each method, the best under noise on top, with its accuracies as dots."""
+    columns = {
+        "under noise": (MCA_N, "o", INK),
+        "under all corruptions": (MCA, "D", SOFT),
+        "clean": (CLEAN_ACCURACY, "|", INK),
+    }
+    for label, (quantity, marker, color) in columns.items():
+        points = [(mean, row) for row, group in enumerate(ranked) if (mean := group.mean(quantity)) is not None]
+        if points:
+            filled = color if marker == "o" else "white"
+            axes.plot(*zip(*points, strict=True), linestyle="", marker=marker, markersize=5.5, color=color,
+                      markerfacecolor=filled, label=label)  # fmt: skip
+    axes.set_yticks(range(len(ranked)), [escape_mathtext(group.label) for group in ranked], color=INK)
+    axes.set_ylim(len(ranked) - 0.4, -0.6)
+    axes.set_xlabel("Accuracy, %")
+    axes.grid(axis="both", color=RULE, linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=3, columnspacing=1, handletextpad=0.2)
+    strip_frame(axes)
 
 
 def draw_line(
