@@ -1,0 +1,84 @@
+"""Make this folder from the runs of two grids, experiments/laptop-tables-1-and-2-cifar10.toml and rivals-cifar10.toml.
+
+python results/rivals-cifar10/make.py runs/laptop runs/rivals
+
+The results files are kept without what each image got, which is 6 MB for each run; the report has been made with it.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean, pstdev
+
+from dign import Results
+from dign.core.files import write_json, write_text
+from dign.report.load import load_run
+
+HERE = Path(__file__).parent
+SECONDS = HERE / "training-seconds.json"
+START, END = "<!-- made by make.py -->\n", "<!-- end -->"
+HEAD = ("", "clean", "mCA-N", "mCA", "C-bar", "ECE-N", "ECE-N, as trained", "training, minutes of one core")
+
+
+def main(folders: list[str]) -> None:
+    seconds = dict(keep(file.parent) for folder in folders for file in sorted(Path(folder).glob("*/results.json")))
+    write_json(SECONDS, seconds)
+    page = ["dign", "report", *folders, "--quiet"]
+    subprocess.run([*page, "--out", HERE / "report.html", "--figure", HERE / "rivals.png"], check=True)
+    subprocess.run([*page, "--format", "markdown", "--out", HERE / "table.md"], check=True)
+    text = (HERE / "README.md").read_text()
+    before, _, rest = text.partition(START)
+    write_text(HERE / "README.md", before + START + table() + END + rest.partition(END)[2])
+
+
+def keep(folder: Path) -> tuple[str, float]:
+    """Store the results of a run, called as its method is; its name, and the seconds that its training took."""
+    run = load_run(folder)
+    masked = run.results.run.method == "dign" and run.config["settings"]["dign"].get("density", 1) < 1
+    title = run.results.run.title + (", masked" if masked else "")
+    name = f"{folder.name.replace('-dign-', '-dign-masked-')}" if masked else folder.name
+    results = replace(run.results, images=None, run=replace(run.results.run, title=title, name=name))
+    results.save(HERE / f"{name}.json")
+    return name, run.details["seconds"]
+
+
+def rows() -> Iterator[tuple[str, list[Results]]]:
+    """The runs of each method, the highest mCA first."""
+    found: dict[str, list[Results]] = {}
+    for file in sorted(HERE.glob("cifar10-*.json")):
+        results = Results.load(file)
+        found.setdefault(results.run.title, []).append(results)
+    yield from sorted(found.items(), key=lambda row: -fmean(each.mca or 0 for each in row[1]))
+
+
+def cells(runs: list[Results]) -> list[str]:
+    """What the table says about a method."""
+    raw = [each.calibrator.calibration.noise.ece for each in runs if each.calibrator and each.calibrator.calibration]
+    seconds = json.loads(SECONDS.read_text())
+    columns: list[Iterable[float | None]] = [
+        [each.clean.accuracy for each in runs],
+        [each.mca_n for each in runs],
+        [each.mca for each in runs],
+        [each.sets["c-bar"].accuracy for each in runs],
+        [each.calibration.noise.ece for each in runs],
+        raw,
+    ]
+    return [cell(values) for values in columns] + [f"{fmean(seconds[each.run.name] for each in runs) / 60:.0f}"]
+
+
+def cell(values: Iterable[float | None]) -> str:
+    present = [value for value in values if value is not None]
+    return f"{fmean(present):.1f} ± {pstdev(present):.1f}" if len(present) > 1 else f"{present[0]:.1f}"
+
+
+def table() -> str:
+    lines = ["| " + " | ".join(HEAD) + " |", "|---" * len(HEAD) + "|"]
+    lines += [f"| {title} | {' | '.join(cells(runs))} |" for title, runs in rows()]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
