@@ -1,6 +1,6 @@
-"""Make this folder from the runs of two grids, experiments/laptop-tables-1-and-2-cifar10.toml and rivals-cifar10.toml.
+"""Make this folder from the runs of experiments/rivals-cifar10.toml and rivals-masked-cifar10.toml.
 
-python results/rivals-cifar10/make.py runs/laptop runs/rivals
+python results/rivals-cifar10/make.py runs/rivals [runs/rivals-masked]
 
 The results files are kept without what each image got, which is 6 MB for each run; the report has been made with it.
 """
