@@ -24,6 +24,10 @@ HEAD = ("", "clean", "mCA-N", "mCA", "C-bar", "ECE-N", "ECE-N, as trained", "tra
 
 
 def main(folders: list[str]) -> None:
+    if not folders:
+        sys.exit(__doc__)
+    for file in HERE.glob("cifar10-*.json"):
+        file.unlink()
     seconds = dict(keep(file.parent) for folder in folders for file in sorted(Path(folder).glob("*/results.json")))
     write_json(SECONDS, seconds)
     page = ["dign", "report", *folders, "--quiet"]
@@ -37,7 +41,7 @@ def main(folders: list[str]) -> None:
 def keep(folder: Path) -> tuple[str, float]:
     """Store the results of a run, called as its method is; its name, and the seconds that its training took."""
     run = load_run(folder)
-    masked = run.results.run.method == "dign" and run.config["settings"]["dign"].get("density", 1) < 1
+    masked = run.results.run.method == "dign" and run.config.get("settings.dign.density", 1) < 1
     title = run.results.run.title + (", masked" if masked else "")
     name = f"{folder.name.replace('-dign-', '-dign-masked-')}" if masked else folder.name
     results = replace(run.results, images=None, run=replace(run.results.run, title=title, name=name))

@@ -65,6 +65,11 @@ def test_train_evaluate_and_report(dign_command, trained, tmp_path):
     assert list(results["corruptions"]["shot_noise"]["severities"]) == ["1", "5"]
     code, _, _ = dign_command("report", trained, "--out", tmp_path / "report.html")
     assert code == 0 and "<html" in (tmp_path / "report.html").read_text()
+    assert results["images"]["raw"] is True, "with the confidences before its temperature"
+    words = ("--only", "fog", "--severity", 1, "--profile", "imagenet", "--precision", "bf16", "-q")
+    assert dign_command("evaluate", trained, *words)[0] == 0
+    mixed = json.loads((trained / "results-precision-bf16.json").read_text())
+    assert mixed["evaluation"]["precision"] == "bf16" and "precision" not in results["evaluation"]
 
 
 def test_a_benchmark_is_read_at_the_severities_it_holds(dign_command, trained, tmp_path):

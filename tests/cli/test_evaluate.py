@@ -39,7 +39,7 @@ def test_the_command_says_what_goes_with_what(tmp_path, monkeypatch, capsys):
         (["runs/a", "--model", "a:b"], "Say what to evaluate"),
         (["--model", "a:b"], "name them with --data"),
         (["runs/a", "--size", "8"], "--size belongs to --model"),
-        (["runs/a", "--sequences", "--precision", "bf16"], "--precision is of measurements clean and under"),
+        (["runs/a", "--sequences", "--precision", "bf16"], "--precision does not apply to --attack"),
     ):
         assert command(*args) == 2
         assert sentence in capsys.readouterr().err

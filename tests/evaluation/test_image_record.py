@@ -55,7 +55,19 @@ def test_has_the_confidences_before_a_calibrator_too(tallies):
     for condition, counted in raw.items():
         confidence = counted.confidences.state()["confidence"].numpy()
         assert np.abs(again.conditions[condition].raw_confidence - confidence).max() <= 0.5 / 65535 + 1e-9
-    assert not ImageRecord.of(tallies).merge(record).has_raw, "what is not there under all conditions is dropped"
+
+
+def test_confidences_before_a_calibrator_are_kept_where_every_condition_has_them(tallies):
+    labels = torch.arange(500) % 10
+    old, new = (
+        ImageRecord.of(tallies),
+        ImageRecord.of(tallies, {CLEAN: sharpened(0, labels), FOG: sharpened(1, labels)}),
+    )
+    assert old.merge(new) == new and old.merge(new).has_raw
+    fog = ImageRecord.of({FOG: tallies[FOG]}, {FOG: sharpened(1, labels)})
+    part = old.merge(fog)
+    assert fog.has_raw and not part.has_raw
+    assert ImageRecord.from_json(json.loads(json.dumps(part.to_json())), 10, COUNTS) == old
 
 
 def test_confidences_before_a_calibrator_that_changes_answers_are_not_kept(tallies):

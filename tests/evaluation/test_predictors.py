@@ -114,6 +114,8 @@ def test_a_network_computes_in_the_precision_that_is_asked_for():
     assert torch.allclose(exact, mixed, atol=0.02) and not torch.equal(exact, mixed)
 
 
-def test_a_device_that_cannot_compute_in_a_precision_is_told():
+def test_a_precision_that_there_is_not_or_that_a_device_lacks_is_told():
+    with pytest.raises(UserError, match="Unknown precision 'auto'"):
+        in_precision(lambda images, generator: images, "auto", torch.device("cpu"))
     with pytest.raises(UserError, match="cannot compute in `precision=bf16`"):
         in_precision(lambda images, generator: images, "bf16", torch.device("meta"))

@@ -2,17 +2,22 @@
 
 import json
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from dign.core.errors import UserError
 from dign.corruptions import write_benchmark
+from dign.data.dataset import Split
 from dign.evaluation.conditions import Conditions, benchmark_for
 from dign.evaluation.evaluate import evaluate
+from dign.evaluation.predictors import predict_by_logits
+from dign.evaluation.result_info import RunInfo
 from dign.evaluation.results import Results
-from dign.evaluation.subjects import evaluate_run, fit_split_temperature, limit_split
+from dign.evaluation.subjects import Subject, evaluate_run, evaluate_subject, fit_split_temperature, limit_split
 from dign.methods import RSE
+from dign.runs.foreign.onnx_files import OnnxNetwork
 
 
 @pytest.mark.slow
@@ -99,3 +104,25 @@ def test_an_evaluation_in_bfloat16_says_so_and_is_kept_apart(run, noise):
     assert exact.clean.calibration != mixed.clean.calibration
     assert Results.load(run.path) == mixed, "the newer of two that measured as much"
     assert Results.load(run.path / "results-precision-32.json") == exact
+
+
+def test_a_temperature_is_held_near_1_where_few_images_speak(model, split):
+    """All of nine are right: the log loss alone would want the end of the range, 0.05."""
+    nine = Split(split.images[:9], model(split.images[:9] / 255).argmax(1))
+    fit = fit_split_temperature(partial(predict_by_logits, model), nine, torch.device("cpu"), 4)
+    assert 0.5 < fit.value < 1
+
+
+def test_an_onnx_file_has_a_precision_of_its_own(run, noise):
+    class Session:
+        def get_inputs(self):
+            return [SimpleNamespace(name="images", type="tensor(float)", shape=[None, 3, 8, 8])]
+
+        def get_outputs(self):
+            return [SimpleNamespace(name="logits")]
+
+    subject = Subject(
+        OnnxNetwork(Session()), lambda *given: pytest.fail("it predicts"), RunInfo("a", "b", "c", "d", "e")
+    )
+    with pytest.raises(UserError, match="An ONNX file computes in a precision of its own"):
+        evaluate_subject(subject, run.data(), noise, device="cpu", precision="bf16")

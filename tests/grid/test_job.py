@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 import dign.training.loop
+from dign.core.errors import UserError
 from dign.evaluation.conditions import Conditions
 from dign.grid.evaluate_table import Evaluation
 from dign.grid.job import BUSY, DONE, FAILED, INTERRUPTED, Job, conditions_of, pin_threads, run_job
@@ -136,3 +137,24 @@ def test_every_condition_of_the_table_is_kept_when_a_run_is_measured():
     evaluation = Evaluation.from_mapping(table)
     wanted = Conditions(evaluation.corruptions, severities=(2,), profile="imagenet", seed=3, jpeg=None)
     assert conditions_of(None, evaluation) == wanted
+
+
+@pytest.mark.slow
+def test_a_run_is_measured_in_the_precision_that_the_table_names(undisturbed, small, monkeypatch):
+    plan, out, _ = undisturbed
+    mixed = small(evaluate={"only": "shot_noise", "severity": 3, "precision": "bf16"})
+    assert stage(mixed, out) is Stage.TRAINED, "what was measured in float32 is not it"
+    assert run_job(job_of(mixed, out)).state == DONE and stage(mixed, out) is Stage.DONE
+    results = json.loads((out / plan.runs[0].name / "results.json").read_text())
+    assert results["evaluation"]["precision"] == "bf16"
+
+
+def test_a_device_that_lacks_the_precision_is_told_before_training(small, tmp_path, monkeypatch):
+    def refuse(precision, device):
+        raise UserError(f"no {precision} here")
+
+    monkeypatch.setattr("dign.parallel.devices.check_precision", refuse)
+    monkeypatch.setattr(dign.training.loop, "train", lambda *given, **how: pytest.fail("it was trained"))
+    plan = small(evaluate={"only": "shot_noise", "precision": "bf16"})
+    outcome = run_job(job_of(plan, tmp_path))
+    assert (outcome.state, outcome.error) == (FAILED, "no bf16 here")

@@ -52,7 +52,7 @@ def test_a_file_loads_and_opens_with_command_time_and_number(path):
 @pytest.mark.parametrize("path", OF_THE_PAPER, ids=lambda path: path.stem)
 def test_the_time_is_reckoned_from_the_cost_of_the_grid(path):
     plan, text = read_plan(path), "\n".join(header(path))
-    assert f"{len(plan.runs)} runs" in text
+    assert f"{len(plan.runs)} run" in text
     models = len({run.config.model for run in plan.runs})
     cost = sum(standard_equivalents(run.config) for run in plan.runs) / models
     assert re.search(rf"\b{cost:.0f} (of them|Standard trainings)", text), cost

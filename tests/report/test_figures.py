@@ -63,3 +63,23 @@ def test_very_many_methods_are_ranked_in_rows(fake_run, tmp_path, monkeypatch):
     assert labels[:20] == [group.label for group in ranking(study)], "the best on top"
     accuracies = [group.mean(MCA_N) for label in labels[:20] for group in study.groups if group.label == label]
     assert len(set(accuracies)) > 2 and accuracies == sorted(accuracies, reverse=True)
+
+
+def test_ranked_methods_have_dots_where_part_of_the_noise_was_measured(fake_run, tmp_path, monkeypatch):
+    from matplotlib.axes import Axes
+
+    dots, plot = {}, Axes.plot
+
+    def plotted(axes, *values, **how):
+        dots[how.get("label")] = len(values[0])
+        return plot(axes, *values, **how)
+
+    monkeypatch.setattr(Axes, "plot", plotted)
+    for number in range(14):
+        folder = fake_run(tmp_path / "runs" / f"m{number}", run={"title": f"M{number}", "method": f"m{number}"})
+        results = json.loads((folder / "results.json").read_text())
+        for corruption in results["corruptions"].values():
+            corruption["severities"] = {"3": corruption["severities"]["3"]}
+        (folder / "results.json").write_text(json.dumps(results))
+    draw_figure(study_of([tmp_path / "runs"]), tmp_path / "figure.png")
+    assert dots["under noise"] == dots["clean"] == 14 and "under all corruptions" not in dots

@@ -15,7 +15,7 @@ from dign.cli.messages import say_on
 from dign.cli.opening import OF_MODEL, open_model, results_place, show_progress
 from dign.cli.options import jpeg_option, set_option, skip_bad_option
 from dign.corruptions.settings import PROFILE_NAMES
-from dign.runs.config import RunConfig
+from dign.runs.config import PRECISIONS, RunConfig
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,7 +62,7 @@ def _choice(setting: str) -> click.Choice:
 )
 @click.option(
     "--precision",
-    type=click.Choice(["32", "bf16", "16"]),
+    type=click.Choice(PRECISIONS),
     default="32",
     show_default=True,
     help="of the network's arithmetic; bf16 and 16 are mixed, and faster on a GPU or a CPU that has them",
@@ -181,7 +181,7 @@ def _choose_measurement(runs: tuple[str, ...], options: dict[str, Any]) -> Measu
         raise UserError(f"--benchmark holds images that are made already: drop --{fixed[0]}.")
     _refuse_files(runs)
     if form is not None and options["precision"] != "32":
-        raise UserError("--precision is of measurements clean and under corruptions: leave it out.")
+        raise UserError("--precision does not apply to --attack, --ood and --sequences: leave it out.")
     if form is not None:
         return form.measure_all
     return _evaluate_model if options["model"] else _evaluate_ensemble if members else _evaluate_runs

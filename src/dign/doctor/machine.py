@@ -15,6 +15,7 @@ from dign.core.provenance import git_commit, versions
 from dign.data.cache import cache_root
 from dign.models.libraries import import_library
 from dign.parallel.devices import check_compiler, check_precision, device_name, list_devices
+from dign.runs.config import PRECISIONS
 
 EXTRAS = {
     "frost": "imagecorruptions",
@@ -33,7 +34,6 @@ EXTRAS = {
     "wandb": "wandb",
 }
 """Extra to a module that it installs."""
-PRECISIONS = ("32", "bf16", "16")
 
 
 def describe_machine() -> dict[str, Any]:

@@ -6,7 +6,7 @@ With it, two models can be compared image by image, and risk-coverage curves be 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from dign.evaluation.tally import Tally
 
 LEVELS = 2**16 - 1
 MAX_VALUES = 20_000_000
-"""Predictions (images times conditions) up to which a record is kept: about 40 MB."""
+"""Predictions (images times conditions) up to which a record is kept: about 60 MB, or 120 with a calibrator."""
 Pair = tuple[str, int]
 
 
@@ -118,10 +118,7 @@ class ImageRecord:
         """This record with the conditions of a newer one; None where they are of other images."""
         if not self.same_images(newer):
             return None
-        conditions = {**self.conditions, **newer.conditions}
-        if not (self.has_raw and newer.has_raw):
-            conditions = {pair: replace(each, raw_levels=None) for pair, each in conditions.items()}
-        return ImageRecord(self.labels, conditions)
+        return ImageRecord(self.labels, {**self.conditions, **newer.conditions})
 
     @classmethod
     def from_json(cls, value: Any, classes: int, counts: Mapping[Pair, int]) -> ImageRecord:
@@ -146,15 +143,15 @@ class ImageRecord:
 
     def to_json(self) -> dict[str, Any]:
         conditions: dict[str, dict[str, str]] = {}
-        for (name, severity), each in self.conditions.items():
-            conditions.setdefault(name, {})[str(severity)] = _pack(*each.columns)
         kept = {"raw": True} if self.has_raw else {}
+        for (name, severity), each in self.conditions.items():
+            conditions.setdefault(name, {})[str(severity)] = _pack(*each.columns[: 3 if kept else 2])
         return {"labels": _pack(self.labels), **kept, "conditions": conditions}
 
 
 def _differ(one: Tally, other: Tally) -> bool:
     """Whether the answers are others, and not by rounding alone, where two classes are equally likely."""
-    return int((one.answers != other.answers).sum()) > len(one.answers) / 1000
+    return int((one.answers != other.answers).sum()) > max(1, len(one.answers) / 1000)
 
 
 def _levels(tally: Tally) -> np.ndarray:

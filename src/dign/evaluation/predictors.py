@@ -12,11 +12,13 @@ from typing import Any, TypeGuard, cast
 import torch
 from torch import Tensor, nn
 
+from dign.core.checks import check_value
 from dign.core.errors import UserError, summarize_error
 from dign.core.freezing import freeze_temporarily
 from dign.core.outputs import logits_of, look_like_probabilities
 from dign.evaluation.measure import Predictor
 from dign.parallel.devices import DTYPES, check_precision
+from dign.runs.config import PRECISIONS
 
 Model = nn.Module | Callable[..., Tensor] | Any
 """A module from images to logits, an object with `.predict`, or a function from images to probabilities."""
@@ -46,8 +48,9 @@ def in_precision(predict: Predictor, precision: str, device: torch.device) -> Pr
     """A predictor whose network computes in mixed precision: "bf16" or "16"; "32" is the predictor itself.
 
     Raises:
-        UserError: The device cannot compute in it.
+        UserError: There is no such precision, or the device cannot compute in it.
     """
+    check_value("precision", precision, PRECISIONS, None)
     if precision == "32":
         return predict
     check_precision(precision, device)

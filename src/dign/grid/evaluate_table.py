@@ -16,9 +16,9 @@ from dign.corruptions.storage import Jpeg, check_jpeg, choose_quality, parse_jpe
 from dign.evaluation.conditions import choose_corruptions, parse_severities
 from dign.evaluation.result_info import EvaluationInfo
 from dign.evaluation.results import Results
+from dign.runs.config import PRECISIONS
 
 SPLITS = ("test", "validation", "train")
-PRECISIONS = ("32", "bf16", "16")
 
 
 @dataclass(frozen=True, kw_only=True)

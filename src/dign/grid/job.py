@@ -120,10 +120,12 @@ def _run_to_results(store: Store, job: Job) -> Summary | None:
 
 def _advance(folder: Path, run: PlannedRun, before: State, threads: int, progress: _Progress) -> Summary:
     from dign.evaluation.subjects import evaluate_run
+    from dign.parallel.devices import check_precision, pick_device
     from dign.runs.folder import load_run
     from dign.training.loop import resume, train
 
     pin_threads(folder, threads)
+    check_precision(run.evaluation.precision, pick_device(run.config.device))  # now, not after training
     if before.stage is Stage.NEW:
         _clear_setup_files(folder)
         train(run.config, folder, quiet=True)

@@ -105,10 +105,7 @@ def check_precision(precision: str, device: torch.device) -> None:
     if precision not in DTYPES:
         return
     if precision == "bf16" and device.type == "cuda" and not _has_bfloat16(device):
-        raise UserError(
-            f"{device_name(device)} does not compute in bfloat16: choose `precision=16` (with a gradient scaler), or "
-            "`precision=32`."
-        )
+        raise UserError(f"{device_name(device)} does not compute in bfloat16: choose `precision=16` or `precision=32`.")
     try:
         with torch.autocast(device.type, dtype=DTYPES[precision]), torch.enable_grad():
             x = torch.ones(2, 8, 4, 4, device=device, requires_grad=True)

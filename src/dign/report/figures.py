@@ -13,7 +13,14 @@ from dign.core.errors import UserError
 from dign.core.files import replace_file
 from dign.core.text import escape_mathtext
 from dign.evaluation.figures import RULE, SOFT, draw_reliability, strip_frame
-from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MCA, MCA_N, severity_accuracy
+from dign.report.analysis.quantities import (
+    CALIBRATION,
+    CLEAN_ACCURACY,
+    CORRUPTION_MEAN,
+    MCA,
+    NOISE_MEANS,
+    severity_accuracy,
+)
 from dign.report.analysis.story import ranking, rival_of
 from dign.report.analysis.study import Group, Study
 from dign.report.analysis.tables import number
@@ -55,16 +62,16 @@ def draw_figure(study: Study, path: Path) -> Path:
     best = ranked[0]
     rival = rival_of(best, ranked)
     shown = [group for group in (rival, best) if group is not None]
-    groups = study.of_model(best.model)
+    groups = [group for group in ranked if group.model == best.model]
     many = len(groups) > MOST_LINES
     height = 1.1 + 0.21 * len(groups) if many else 3.7
     with figure_style():
         figure = Figure(figsize=(7.2 + 2.9 * len(shown), height), dpi=160, layout="constrained", facecolor="white")
         axes = figure.subplots(1, 1 + len(shown), width_ratios=[2.1, *([1] * len(shown))], squeeze=False)[0]
         if many:
-            _draw_ranked(axes[0], [group for group in ranked if group in groups])
+            _draw_ranked(axes[0], groups)
         else:
-            _draw_noise(axes[0], study, groups)
+            _draw_noise(axes[0], study, study.of_model(best.model))
         for place, group in zip(axes[1:], shown, strict=True):
             ece, counts = group.mean(CALIBRATION["noise", "ece"]), group.pooled(study.noises)
             assert ece is not None and counts is not None  # it is ranked by its accuracy under noise
@@ -90,12 +97,13 @@ def _draw_noise(axes: Axes, study: Study, groups: tuple[Group, ...]) -> None:
 def _draw_ranked(axes: Axes, ranked: Sequence[Group]) -> None:
     """A row for each method, the best under noise on top, with its accuracies as dots."""
     columns = {
-        "under noise": (MCA_N, "o", INK),
-        "under all corruptions": (MCA, "D", SOFT),
-        "clean": (CLEAN_ACCURACY, "|", INK),
+        "under noise": (NOISE_MEANS, "o", INK),
+        "under all corruptions": ((MCA, CORRUPTION_MEAN), "D", SOFT),
+        "clean": ((CLEAN_ACCURACY,), "|", INK),
     }
-    for label, (quantity, marker, color) in columns.items():
-        points = [(mean, row) for row, group in enumerate(ranked) if (mean := group.mean(quantity)) is not None]
+    for label, (quantities, marker, color) in columns.items():
+        means = [next((mean for mean in map(group.mean, quantities) if mean is not None), None) for group in ranked]
+        points = [(mean, row) for row, mean in enumerate(means) if mean is not None]
         if points:
             filled = color if marker == "o" else "white"
             axes.plot(*zip(*points, strict=True), linestyle="", marker=marker, markersize=5.5, color=color,

@@ -18,6 +18,9 @@ from dign.runs.hub_config import HUB_PREFIX, hub_folder, is_hub_folder, read_hub
 from dign.runs.presets import FINE_TUNING, FINE_TUNING_RATE, PRESETS, SCALED_PRESETS, choose_preset
 from dign.runs.toml_files import format_toml, read_toml
 
+PRECISIONS = ("32", "bf16", "16")
+"""In which a network computes: float32, mixed bfloat16, mixed float16."""
+
 
 def setting(
     default: Any,
@@ -175,7 +178,7 @@ class RunConfig:
         "auto",
         "Machine",
         "float32, mixed bfloat16, or mixed float16 with a gradient scaler; auto: bf16 on a GPU that has it",
-        choices=("auto", "32", "bf16", "16"),
+        choices=("auto", *PRECISIONS),
     )
     devices: int = setting(1, "Machine", "processes on this machine (GPUs or CPUs) that share each batch", least=1)
     nodes: int = setting(1, "Machine", "machines that share each batch, devices on each", least=1)

@@ -201,7 +201,10 @@ def read_images(
     images, reasons = _read_what_can_be_read(files, image_size, framing)
     if skip_unreadable:
         if not images:
-            raise UserError(f"None of the {len(files)} images can be read.")
+            shown = replace_unprintable(files[0])
+            raise UserError(
+                f"None of the {len(files)} images can be read, beginning with {shown}: {reasons[files[0]]}."
+            )
     elif reasons and len(files) == 1:
         raise UserError(f"The image {replace_unprintable(files[0])} cannot be read: {reasons[files[0]]}.")
     elif reasons:

@@ -58,7 +58,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "epochs": 6,
         "batch_size": 500,
         "optimizer": "orthogonal",
-        "lr": 0.12,  # measured with DiGN and Standard: 0.07 and 0.24 learn worse (results/rivals-cifar10)
+        "lr": 0.12,  # measured with DiGN: 0.07 and 0.24 learn worse (results/rivals-cifar10)
         "momentum": 0.6,
         "weight_decay": 0.0,
         "schedule": "one-cycle",

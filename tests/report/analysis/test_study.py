@@ -178,7 +178,7 @@ def test_more_variants_than_letters_have_numbers(fake_run, tmp_path):
 
 
 def test_calibrated_models_beside_others_are_pointed_out():
-    keys = ("split", "images", "image_size", "profile", "seed", "benchmark", "frost")
+    keys = ("split", "images", "image_size", "profile", "jpeg_quality", "seed", "benchmark", "frost", "precision")
 
     def run(calibrator):
         evaluation = SimpleNamespace(**dict.fromkeys(keys, "same"))
@@ -188,3 +188,12 @@ def test_calibrated_models_beside_others_are_pointed_out():
     assert _evaluation_differences([run(None), run(None)]) == []
     (note,) = _evaluation_differences([run(None), run(object())])
     assert "Some models are calibrated and others are not" in note
+
+
+def test_runs_in_different_precision_are_told(fake_run, tmp_path):
+    folders = [fake_run(tmp_path / name, run={"name": name}) for name in "ab"]
+    results = json.loads((folders[0] / "results.json").read_text())
+    results["evaluation"]["precision"] = "bf16"
+    (folders[0] / "results.json").write_text(json.dumps(results))
+    (note,) = _evaluation_differences([load_run(folder) for folder in folders])
+    assert note == "The runs were evaluated with different 'precision' (32, bf16): compare with care."

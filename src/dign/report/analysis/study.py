@@ -250,8 +250,9 @@ def _default(key: str) -> Any:
 
 def _evaluation_differences(runs: Sequence[Run]) -> list[str]:
     notes = []
-    for key in ("split", "images", "image_size", "profile", "seed", "benchmark", "frost"):
-        values = sorted({clean_text(getattr(run.results.evaluation, key)) for run in runs})
+    for key in ("split", "images", "image_size", "profile", "jpeg_quality", "seed", "benchmark", "frost", "precision"):
+        usual = "32" if key == "precision" else None
+        values = sorted({clean_text(getattr(run.results.evaluation, key) or usual) for run in runs})
         if len(values) > 1:
             notes.append(f"The runs were evaluated with different '{key}' ({', '.join(values)}): compare with care.")
     if len({run.results.calibrator is None for run in runs}) > 1:
