@@ -1,0 +1,48 @@
+"""The rivals' table, wherever it is quoted, says what the results files say."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "results" / "rivals-cifar10"
+
+
+def load_script():
+    spec = importlib.util.spec_from_file_location("make_rivals", FOLDER / "make.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
+
+
+MAKE = load_script()
+ROWS = dict(MAKE.rows())
+PAGES = {runs[0].run.method: title for title, runs in ROWS.items() if not title.endswith(", masked")}
+
+
+def test_the_table_is_made_from_the_results_files():
+    assert len(ROWS) >= 4
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert MAKE.START + MAKE.table() + MAKE.END in text
+
+
+def test_all_were_measured_alike():
+    """On the same images, under the same corruptions, in the same precision."""
+    circumstances = set()
+    for runs in ROWS.values():
+        for results in runs:
+            how = results.evaluation
+            names = tuple(sorted(results.corruptions))
+            circumstances.add((how.images_sha256, how.precision, how.seed, how.frost, how.split, names))
+    assert len(circumstances) == 1
+
+
+@pytest.mark.parametrize("method", PAGES)
+def test_the_page_of_a_method_that_has_its_numbers_here(method):
+    page = ROOT / "docs" / "methods" / f"{method.replace('+', '-')}.md"
+    if not page.exists() or "results/laptop-cifar10" in page.read_text(encoding="utf-8"):
+        pytest.skip("a sum, which has no page, or a method of the laptop's table")
+    clean, noise, corrupted, c_bar, error, *_ = MAKE.cells(ROWS[PAGES[method]])
+    line = f"\n{clean} % clean, {noise} % mCA-N, {corrupted} % mCA, {c_bar} % C-bar; ECE under noise {error} %\n"
+    assert line in page.read_text(encoding="utf-8")
