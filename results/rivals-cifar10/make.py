@@ -5,7 +5,7 @@ python results/rivals-cifar10/make.py runs/rivals [runs/rivals-masked]
 The results files are kept without what each image got, which is 8 MB for each run; the tables have been made with it.
 """
 
-import json
+import csv
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -15,11 +15,11 @@ from statistics import fmean, pstdev
 from tempfile import TemporaryDirectory
 
 from dign import Results
-from dign.core.files import write_json, write_text
+from dign.core.files import write_text
 from dign.report.load import load_run
 
 HERE = Path(__file__).parent
-SECONDS = HERE / "training-seconds.json"
+SECONDS = HERE / "training-seconds.csv"
 START, END = "<!-- made by make.py -->\n", "<!-- end -->"
 HEAD = ("", "clean", "mCA-N", "mCA", "C-bar", "ECE-N", "ECE-N, as trained", "training, minutes of one core")
 
@@ -30,7 +30,7 @@ def main(folders: list[str]) -> None:
     for file in HERE.glob("cifar10-*.json"):
         file.unlink()
     seconds = dict(keep(file.parent) for folder in folders for file in sorted(Path(folder).glob("*/results.json")))
-    write_json(SECONDS, seconds)
+    write_text(SECONDS, "run,seconds\n" + "".join(f"{name},{value}\n" for name, value in seconds.items()))
     report = ["dign", "report", *folders, "--quiet"]
     with TemporaryDirectory() as elsewhere:  # the page is some megabytes
         subprocess.run([*report, "--out", Path(elsewhere, "page.html"), "--figure", HERE / "rivals.png"], check=True)
@@ -63,7 +63,8 @@ def rows() -> Iterator[tuple[str, list[Results]]]:
 def cells(runs: list[Results]) -> list[str]:
     """What the table says about a method."""
     raw = [each.calibrator.calibration.noise.ece for each in runs if each.calibrator and each.calibrator.calibration]
-    seconds = json.loads(SECONDS.read_text())
+    with SECONDS.open() as file:
+        seconds = {row["run"]: float(row["seconds"]) for row in csv.DictReader(file)}
     columns: list[Iterable[float | None]] = [
         [each.clean.accuracy for each in runs],
         [each.mca_n for each in runs],

@@ -1,18 +1,26 @@
 """Differences between methods."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 
+from dign.corruptions import SETS
+from dign.evaluation.image_record import Answers, ImageRecord
+from dign.evaluation.results import Results
 from dign.report.analysis.comparisons import comparison_table, difference_table
-from dign.report.analysis.quantities import CLEAN_ACCURACY
+from dign.report.analysis.image_tests import compare_images
+from dign.report.analysis.quantities import CLEAN_ACCURACY, SET_MEANS
 from dign.report.analysis.significance import Difference, compare, correct, count_pairs
-from dign.report.analysis.study import Statistic
+from dign.report.analysis.study import Group, Statistic
 from dign.report.make import study_of
+
+RIVALS = Path(__file__).parents[3] / "results" / "rivals-cifar10"
 
 
 def test_the_interval_of_the_best_holds_where_the_best_is_picked_by_the_data():
     """Six methods that do not differ, three seeds: the best against the second, corrected for 15 pairs."""
-    import numpy as np
-
     generator = np.random.default_rng(0)
     wrong = 0
     for _ in range(400):
@@ -76,3 +84,41 @@ def test_two_groups_are_compared_in_everything(fake_run, tmp_path):
     assert row.cells[2].value == pytest.approx(row.cells[1].value - row.cells[0].value)
     assert (row.cells[0].best, row.cells[1].best) == (False, True)
     assert comparison_table(study_of([tmp_path / "a"])) is None
+
+
+def test_two_groups_are_compared_in_further_sets_and_as_they_were_trained(tmp_path):
+    measured = {}
+    for method in ("dign+augmix", "dign+hybridaugment"):
+        results = Results.load(RIVALS / f"cifar10-fastnet-{method}-seed0.json")
+        (tmp_path / method).mkdir()
+        results.save(tmp_path / method / "results.json")
+        measured[results.run.title] = results
+    study = study_of([tmp_path])
+    rows = {row.label: row for row in comparison_table(study).rows}
+    for place, group in enumerate(study.groups):
+        results = measured[group.label]
+        assert rows["C-bar acc. ↑"].cells[place].value == pytest.approx(results.sets["c-bar"].accuracy)
+        raw = rows["Corrupt ECE-N as trained ↓"].cells[place].value
+        assert raw == pytest.approx(results.calibrator.calibration.noise.ece)
+        assert raw > 3 > rows["Corrupt ECE-N ↓"].cells[place].value
+
+
+def test_accuracy_under_a_further_set_is_compared_over_images():
+    """From what each image got: three of four conditions right, or all."""
+    (quantity,) = (each for each in SET_MEANS if each.key == "c-bar")
+    pairs = [(name, severity) for name in SETS["c-bar"][:2] for severity in (1, 2)]
+
+    def group(right):
+        answers = {
+            pair: Answers((~good).astype(np.uint16), np.full(50, 60_000, np.uint16)) for pair, good in right.items()
+        }
+        record = ImageRecord(np.zeros(50, np.uint16), answers)
+        severities = {name: SimpleNamespace(severities=(1, 2)) for name, _ in pairs}
+        about = SimpleNamespace(images_sha256=None)
+        results = SimpleNamespace(images=record, corruptions=severities, calibrator=None, evaluation=about)
+        return Group("x", "x", "m", (SimpleNamespace(seed=0, results=results),))
+
+    always = dict.fromkeys(pairs, np.ones(50, bool))
+    mostly = {**always, pairs[0]: np.arange(50) % 2 == 0}
+    found = compare_images(group(always), group(mostly), quantity)
+    assert found.mean == pytest.approx(12.5) and found.images == 50

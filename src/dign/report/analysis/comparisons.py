@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MEANS, Quantity, corruption_accuracy
+from dataclasses import replace
+
+from dign.report.analysis.quantities import (
+    CALIBRATION,
+    CLEAN_ACCURACY,
+    MEANS,
+    RAW,
+    SET_MEANS,
+    Quantity,
+    corruption_accuracy,
+)
 from dign.report.analysis.significance import TEST, Difference, compare_groups, correct, count_pairs
 from dign.report.analysis.story import main_quantity, ranking
 from dign.report.analysis.study import Group, Study
@@ -74,7 +84,15 @@ def comparison_table(study: Study) -> Table | None:
     if len(study.groups) != 2:
         return None
     first, second = study.groups
-    quantities = [CLEAN_ACCURACY, *MEANS, *map(corruption_accuracy, study.corruptions), *CALIBRATION.values()]
+    quantities = [
+        CLEAN_ACCURACY,
+        *MEANS,
+        *SET_MEANS,
+        *map(corruption_accuracy, study.corruptions),
+        *CALIBRATION.values(),
+    ]
+    if any(run.results.calibrator for run in study.runs):
+        quantities += [replace(each, label=f"{each.label} as trained") for each in RAW.values()]
     present = measured(study, quantities)
     differences = correct([compare_groups(second, first, quantity) for quantity in present])
     rows = [

@@ -23,12 +23,12 @@ class ImageScore:
 
 
 def _conditions(place: str) -> Callable[[Run], list[tuple[str, int]]]:
-    """The conditions of "clean", of "noise" (those of mCA-N) or of "all" (those of mCA)."""
+    """The conditions of "clean", of "noise" (those of mCA-N), of "all" (those of mCA) or of a further set."""
 
     def choose(run: Run) -> list[tuple[str, int]]:
         if place == "clean":
             return [("clean", 0)]
-        wanted = MCA_N_CORRUPTIONS if place == "noise" else MCA_CORRUPTIONS
+        wanted = {"noise": MCA_N_CORRUPTIONS, "all": MCA_CORRUPTIONS}.get(place) or SETS[place]
         corruptions = run.results.corruptions
         return [(name, level) for name in wanted if name in corruptions for level in corruptions[name].severities]
 
@@ -143,6 +143,7 @@ SET_MEANS: tuple[Quantity, ...] = tuple(
             f"Mean accuracy over the {len(SETS[name])} corruptions of {TITLES[name]} and their severities, in percent.",
             True,
             _set_score(name, "accuracy"),
+            images=ImageScore("accuracy", _conditions(name)),
         ),
         Quantity(
             f"{name}_ece",
@@ -150,6 +151,7 @@ SET_MEANS: tuple[Quantity, ...] = tuple(
             f"Expected calibration error, the {len(SETS[name])} corruptions of {TITLES[name]} pooled, in percent.",
             False,
             _set_score(name, "ece"),
+            images=ImageScore("ece", _conditions(name)),
         ),
     )
 )
