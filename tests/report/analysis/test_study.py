@@ -197,3 +197,12 @@ def test_runs_in_different_precision_are_told(fake_run, tmp_path):
     (folders[0] / "results.json").write_text(json.dumps(results))
     (note,) = _evaluation_differences([load_run(folder) for folder in folders])
     assert note == "The runs were evaluated with different 'precision' (32, bf16): compare with care."
+
+
+def test_a_seed_of_0_is_told_as_such(fake_run, tmp_path):
+    folders = [fake_run(tmp_path / name, run={"name": name}) for name in "ab"]
+    results = json.loads((folders[0] / "results.json").read_text())
+    results["evaluation"]["seed"] = 1
+    (folders[0] / "results.json").write_text(json.dumps(results))
+    (note,) = _evaluation_differences([load_run(folder) for folder in folders])
+    assert note == "The runs were evaluated with different 'seed' (0, 1): compare with care."
