@@ -302,6 +302,6 @@ def test_a_method_s_predict_is_a_predictor(model, split):
 
 def test_a_model_computes_in_the_precision_that_is_asked_for(model, split):
     exact, mixed = (evaluate(model, split, FOG, precision=name) for name in ("32", "bf16"))
-    assert (exact.evaluation.precision, mixed.evaluation.precision) == (None, "bf16")
+    assert (exact.evaluation.precision, mixed.evaluation.precision) == ("32", "bf16")
     confidences = [each.images.conditions["fog", 2].confidence for each in (exact, mixed)]
     assert np.abs(confidences[0] - confidences[1]).max() < 0.01 and not np.array_equal(*confidences)

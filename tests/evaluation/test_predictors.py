@@ -108,14 +108,17 @@ def test_a_network_computes_in_the_precision_that_is_asked_for():
         return torch.softmax(logits.float(), 1)
 
     drawn, cpu = generator(), torch.device("cpu")
-    exact, mixed = (in_precision(predict, name, cpu)(X, drawn) for name in ("32", "bf16"))
+    exact, mixed = (in_precision(predict, predict, name, cpu)(X, drawn) for name in ("32", "bf16"))
     assert seen == [(torch.float32, torch.float32, drawn), (torch.bfloat16, torch.float32, drawn)]
     assert exact.dtype == mixed.dtype == torch.float32
     assert torch.allclose(exact, mixed, atol=0.02) and not torch.equal(exact, mixed)
 
 
 def test_a_precision_that_there_is_not_or_that_a_device_lacks_is_told():
+    def same(images, generator):
+        return images
+
     with pytest.raises(UserError, match="Unknown precision 'auto'"):
-        in_precision(lambda images, generator: images, "auto", torch.device("cpu"))
+        in_precision(same, same, "auto", torch.device("cpu"))
     with pytest.raises(UserError, match="cannot compute in `precision=bf16`"):
-        in_precision(lambda images, generator: images, "bf16", torch.device("meta"))
+        in_precision(same, same, "bf16", torch.device("meta"))

@@ -4,6 +4,7 @@ import json
 from functools import partial
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -101,7 +102,7 @@ def test_an_evaluation_in_bfloat16_says_so_and_is_kept_apart(run, noise):
         file.unlink()
     exact = evaluate_run(run, noise, device="cpu")
     mixed = evaluate_run(run, noise, device="cpu", precision="bf16")
-    assert (exact.evaluation.precision, mixed.evaluation.precision) == (None, "bf16")
+    assert (exact.evaluation.precision, mixed.evaluation.precision) == ("32", "bf16")
     assert abs(exact.clean.accuracy - mixed.clean.accuracy) < 3
     assert exact.clean.calibration != mixed.clean.calibration
     assert Results.load(run.path) == mixed, "the newer of two that measured as much"
@@ -123,8 +124,12 @@ def test_an_onnx_file_has_a_precision_of_its_own(run, noise):
         def get_outputs(self):
             return [SimpleNamespace(name="logits")]
 
-    subject = Subject(
-        OnnxNetwork(Session()), lambda *given: pytest.fail("it predicts"), RunInfo("a", "b", "c", "d", "e")
-    )
+        def run(self, outputs, inputs):
+            return [np.zeros((len(inputs["images"]), 10), np.float32)]
+
+    network, data = OnnxNetwork(Session()), run.data()
+    subject = Subject(network, lambda *given: pytest.fail("it predicts"), RunInfo("a", "b", "c", "d", "e"))
     with pytest.raises(UserError, match="An ONNX file computes in a precision of its own"):
-        evaluate_subject(subject, run.data(), noise, device="cpu", precision="bf16")
+        evaluate_subject(subject, data, noise, device="cpu", precision="bf16")
+    with pytest.raises(UserError, match="An ONNX file computes in a precision of its own"):
+        evaluate(network, data, noise, precision="bf16")

@@ -10,6 +10,7 @@ from PIL import Image
 from torch import nn
 
 import dign.data
+import dign.runs.predict
 from dign.core.errors import UserError
 from dign.methods import Standard
 from dign.runs.calibrator import Calibrator, HeldOut
@@ -203,3 +204,17 @@ def test_without_held_out_images_nothing_is_promised():
             torch.zeros(1, 3, 2, 2),
             promise=Promise(error=0.05, coverage=0.5),
         )
+
+
+def test_files_that_cannot_be_read_are_left_out_and_none_is_decoded_twice(tmp_path, monkeypatch):
+    """Of the others each prediction is that of the file alone; where nothing is left, that is an error."""
+    good, bad = tmp_path / "good.png", tmp_path / "bad.png"
+    Image.fromarray(np.full((4, 4, 3), 90, np.uint8)).save(good)
+    bad.write_bytes(b"not a picture")
+    decoded, original = [], dign.runs.predict.decode
+    monkeypatch.setattr(dign.runs.predict, "decode", lambda file, *how: decoded.append(file) or original(file, *how))
+    (kept,) = predict(classifier(), [bad, good], draws=5, skip_unreadable=True)
+    assert sorted(decoded) == [bad, good]
+    assert kept == predict(classifier(), good, draws=5)[0]
+    with pytest.raises(UserError, match="None of the 1 images can be read"):
+        predict(classifier(), bad, skip_unreadable=True)

@@ -76,22 +76,20 @@ def command(
       dign predict ensemble:runs/seed-0,runs/seed-1 holiday.jpg
       dign predict runs/photos pictures/ --error 0.05 --sets 0.9 --json
     """
-    from dign.core.errors import UserError
     from dign.data.decoding import replace_unprintable
     from dign.runs.ensemble import open_classifier
-    from dign.runs.predict import SIGMAS, Promise, find_images, find_unreadable, predict_files
+    from dign.runs.predict import SIGMAS, Promise, find_images, predict_images, read_pictures
 
     sigmas = SIGMAS if sigma is None else _parse_sigmas(sigma)
     promise = Promise(error, coverage, sets, set_kind)
     classifier = open_classifier(model)
     threshold, _ = promise.thresholds(classifier)
     files = find_images(_expand_standard_input(images))
-    bad = find_unreadable(files, classifier.image_size, classifier.framing) if skip_unreadable else set()
-    files = [file for file in files if file not in bad]
-    if not files:
-        raise UserError(f"None of the {len(bad)} images can be read.")
+    size, framing = classifier.image_size, classifier.framing
+    readable, pixels = read_pictures(files, size, framing, skip_unreadable=skip_unreadable)
+    bad = set(files) - set(readable)
     options = {"sigmas": sigmas, "draws": draws, "top": top, "seed": seed, "device": device, "promise": promise}
-    predictions = list(predict_files(classifier, files, **options))
+    predictions = list(predict_images(classifier, pixels, list(map(replace_unprintable, readable)), **options))
     if as_json:
         images_as_dicts = [prediction.to_dict() for prediction in predictions]
         asked = {"error": error, "coverage": coverage, "sets": sets, "set_kind": set_kind, "threshold": threshold}

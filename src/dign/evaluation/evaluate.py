@@ -104,7 +104,7 @@ def evaluate(
         check_logits(run.name, model, first[0].shape[1:], len(stream.classes) if stream.classes else None)
     own = model.calibrator if isinstance(model, Classifier) else None
     given = make_predictor(model.predict_raw if isinstance(model, Classifier) else model)
-    predict = CheckedPredictor(in_precision(given, precision, target))
+    predict = CheckedPredictor(in_precision(given, model, precision, target))
     promises = promises_of(own)
     total = count_predictions(conditions, stream.count)
     with freeze_temporarily(model) if isinstance(model, nn.Module) else nullcontext():

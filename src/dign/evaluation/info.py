@@ -60,7 +60,7 @@ def describe_evaluation(
         jpeg_quality=quality,
         bins=clean.bins,
         device=device_name(device),
-        precision=None if precision == "32" else precision,
+        precision=precision,
         commit=git_commit(),
         time=now(),
         seconds=round(time.monotonic() - started, 2),

@@ -201,7 +201,7 @@ def _describe(name: str, value: Any) -> str:
     if name == "benchmark":
         return str(value or "on-the-fly")
     if name == "precision":
-        return f"precision-{value or 32}"
+        return f"precision-{value}"
     if name == "image_size":
         return "x".join(map(str, value or ()))
     return {

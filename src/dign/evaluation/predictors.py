@@ -19,6 +19,7 @@ from dign.core.outputs import logits_of, look_like_probabilities
 from dign.evaluation.measure import Predictor
 from dign.parallel.devices import DTYPES, check_precision
 from dign.runs.config import PRECISIONS
+from dign.runs.foreign.onnx_files import OnnxNetwork
 
 Model = nn.Module | Callable[..., Tensor] | Any
 """A module from images to logits, an object with `.predict`, or a function from images to probabilities."""
@@ -44,16 +45,18 @@ def make_predictor(model: Model) -> Predictor:
     return lambda images, generator: function(images)
 
 
-def in_precision(predict: Predictor, precision: str, device: torch.device) -> Predictor:
-    """A predictor whose network computes in mixed precision: "bf16" or "16"; "32" is the predictor itself.
+def in_precision(predict: Predictor, model: Model, precision: str, device: torch.device) -> Predictor:
+    """The predictor of a model in mixed precision: "bf16" or "16"; "32" is the predictor itself.
 
     Raises:
-        UserError: There is no such precision, or the device cannot compute in it.
+        UserError: There is no such precision, or the device, or the model, cannot compute in it.
     """
     check_value("precision", precision, PRECISIONS, None)
     if precision == "32":
         return predict
     check_precision(precision, device)
+    if isinstance(model, nn.Module) and any(isinstance(part, OnnxNetwork) for part in model.modules()):
+        raise UserError("An ONNX file computes in a precision of its own: evaluate it without another.")
 
     def predict_mixed(images: Tensor, generator: torch.Generator) -> Tensor:
         with torch.autocast(device.type, dtype=DTYPES[precision]):

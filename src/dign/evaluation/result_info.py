@@ -77,7 +77,7 @@ class EvaluationInfo:
         frost: "photographs" or "procedural", where frost was among the corruptions.
         bins: Number of calibration bins.
         device: "cpu" or the name of a GPU.
-        precision: "bf16" or "16", where the network computed in mixed precision; None for float32.
+        precision: "32", or "bf16" or "16" where the network computed in mixed precision.
         commit: Commit of the code.
         time: When, in ISO 8601.
         seconds: How long it took.
@@ -100,7 +100,7 @@ class EvaluationInfo:
     jpeg_quality: int | None = None
     bins: int | None = None
     device: str | None = None
-    precision: str | None = None
+    precision: str = "32"
     commit: str | None = None
     time: str | None = None
     seconds: float | None = None
@@ -125,6 +125,7 @@ class EvaluationInfo:
     def to_json(self) -> dict[str, Any]:
         value = {**asdict(self), "image_size": list(self.image_size) if self.image_size else None}
         value["earlier"] = list(self.earlier) if self.earlier else None
+        value["precision"] = None if self.precision == "32" else self.precision  # as in files of older versions
         optional = ("device", "precision", "jpeg_quality", "left_out", "skipped", "images_sha256", "limit", "earlier")
         return {key: entry for key, entry in value.items() if entry is not None or key not in optional}
 

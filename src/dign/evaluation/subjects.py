@@ -39,7 +39,6 @@ from dign.parallel.devices import pick_device
 from dign.parallel.team import SINGLE_PROCESS, Team
 from dign.runs.calibrator import Calibrator, read_calibrator
 from dign.runs.folder import Run
-from dign.runs.foreign.onnx_files import OnnxNetwork
 from dign.runs.held_out import seen_by_init
 from dign.runs.other_data import RunData, load_data_for
 from dign.runs.seen_images import digest_seen, digest_split, hash_split
@@ -217,9 +216,7 @@ def evaluate_subject(
         _refuse_seen(subject, data)
     target = team.device or pick_device(device)
     model: nn.Module = subject.model.to(target, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    if precision != "32" and any(isinstance(part, OnnxNetwork) for part in model.modules()):
-        raise UserError("An ONNX file computes in a precision of its own: evaluate it without another.")
-    predict = in_precision(partial(subject.predict, model), precision, target)
+    predict = in_precision(partial(subject.predict, model), model, precision, target)
     total = count_predictions(conditions, len(images)) or 0
     with freeze_temporarily(model):
         fit = fit_split_temperature(predict, data.validation, target, batch_size, team) if temperature else None

@@ -137,7 +137,8 @@ def predict(
         One `Prediction` per image, in order. It does not depend on the other images.
 
     Raises:
-        UserError: A file cannot be read, or the images have the wrong shape, type or range.
+        UserError: A file cannot be read, or none of those that are left can, or the images have the wrong shape, type
+            or range.
 
     Example:
         >>> predict("runs/photos", ["holiday.jpg", "pictures/"])  # doctest: +SKIP
@@ -153,13 +154,10 @@ def predict(
     options["promise"] = promise
     if isinstance(images, Tensor | np.ndarray):
         batch = _check_images(torch.as_tensor(images), classifier.image_size)
-        return list(_predict_images(classifier, batch, [str(index) for index in range(len(batch))], **options))
+        return list(predict_images(classifier, batch, [str(index) for index in range(len(batch))], **options))
     paths = [images] if isinstance(images, str | Path) else images
     files = find_images(paths)
-    if skip_unreadable:
-        bad = find_unreadable(files, classifier.image_size, classifier.framing)
-        files = [file for file in files if file not in bad]
-    return list(predict_files(classifier, files, **options)) if files else []
+    return list(predict_files(classifier, files, skip_unreadable=skip_unreadable, **options))
 
 
 def _check_images(images: Tensor, image_size: tuple[int, int]) -> Tensor:
@@ -198,6 +196,13 @@ def read_images(
     Raises:
         UserError: Some cannot be read, and are not to be left out: all of them are named; or none can be read.
     """
+    return read_pictures(files, image_size, framing, skip_unreadable=skip_unreadable)[1]
+
+
+def read_pictures(
+    files: Sequence[Path], image_size: tuple[int, int], framing: Framing = MIDDLE, *, skip_unreadable: bool = False
+) -> tuple[list[Path], Tensor]:
+    """The files that were read, and their images as `read_images` gives them."""
     images, reasons = _read_what_can_be_read(files, image_size, framing)
     if skip_unreadable:
         if not images:
@@ -210,12 +215,7 @@ def read_images(
     elif reasons:
         told = {str(file): reason for file, reason in reasons.items()}
         raise UnreadableImages(told, ", or set `skip_unreadable` to leave them out")
-    return torch.from_numpy(np.stack(images))
-
-
-def find_unreadable(files: Sequence[Path], image_size: tuple[int, int], framing: Framing = MIDDLE) -> set[Path]:
-    """Those of the files that cannot be read as images."""
-    return set(_read_what_can_be_read(files, image_size, framing)[1])
+    return [file for file in files if file not in reasons], torch.from_numpy(np.stack(images))
 
 
 def _read_what_can_be_read(
@@ -238,6 +238,20 @@ def predict_files(
     classifier: Classifier,
     files: Sequence[Path],
     *,
+    skip_unreadable: bool = False,
+    **options: Any,
+) -> Iterator[Prediction]:
+    """Predict each file in turn, with the options of `predict`; all files are read before the first prediction."""
+    size, framing = classifier.image_size, classifier.framing
+    kept, images = read_pictures(files, size, framing, skip_unreadable=skip_unreadable)
+    yield from predict_images(classifier, images, [replace_unprintable(file) for file in kept], **options)
+
+
+def predict_images(
+    classifier: Classifier,
+    images: Tensor,
+    names: Sequence[str],
+    *,
     sigmas: Sequence[float] = SIGMAS,
     draws: int = 100,
     top: int = 3,
@@ -245,33 +259,7 @@ def predict_files(
     device: str = "auto",
     promise: Promise = NO_PROMISE,
 ) -> Iterator[Prediction]:
-    """Predict each file in turn, with the options of `predict`; all files are read before the first prediction."""
-    images = read_images(files, classifier.image_size, classifier.framing)
-    yield from _predict_images(
-        classifier,
-        images,
-        [replace_unprintable(file) for file in files],
-        sigmas=sigmas,
-        draws=draws,
-        top=top,
-        seed=seed,
-        device=device,
-        promise=promise,
-    )
-
-
-def _predict_images(
-    classifier: Classifier,
-    images: Tensor,
-    names: Sequence[str],
-    *,
-    sigmas: Sequence[float],
-    draws: int,
-    top: int,
-    seed: int,
-    device: str,
-    promise: Promise,
-) -> Iterator[Prediction]:
+    """Predict each image (3,H,W) of a batch in turn, with the options of `predict`."""
     check_at_least(0, **{f"sigma {sigma}": sigma for sigma in sigmas})
     check_integer(1, draws=draws, top=top)
     threshold, quantile = promise.thresholds(classifier)

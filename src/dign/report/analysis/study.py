@@ -252,7 +252,7 @@ def _evaluation_differences(runs: Sequence[Run]) -> list[str]:
     notes = []
     for key in ("split", "images", "image_size", "profile", "jpeg_quality", "seed", "benchmark", "frost", "precision"):
         found = {getattr(run.results.evaluation, key) for run in runs}
-        values = sorted(clean_text("32" if key == "precision" and value is None else value) for value in found)
+        values = sorted(clean_text(value) for value in found)
         if len(values) > 1:
             notes.append(f"The runs were evaluated with different '{key}' ({', '.join(values)}): compare with care.")
     if len({run.results.calibrator is None for run in runs}) > 1:
