@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 import dign.training.loop
-from dign.training.loop import train
+from dign.training.train import train
 
 SETTINGS = {
     "data": "digits", "size": 8, "method": "standard", "epochs": 20, "batch_size": 256, "lr": 0.02,
@@ -30,9 +30,9 @@ LAST_BIT = 2.0**-24
 def follow(way: str, folder: Path) -> None:
     """Train in one process, in two, or in one from weights that were moved, and keep the weights after some steps."""
     torch.set_num_threads(1)
-    original, kept = dign.training.loop._Training._step, []
+    original, kept = dign.training.loop.TrainingLoop._step, []
 
-    def step_and_keep(training: dign.training.loop._Training, step: int) -> None:
+    def step_and_keep(training: dign.training.loop.TrainingLoop, step: int) -> None:
         if step == 0 and way == "moved":
             generator = torch.Generator().manual_seed(1)
             with torch.no_grad():
@@ -42,7 +42,7 @@ def follow(way: str, folder: Path) -> None:
         if step + 1 in STEPS:
             kept.append(torch.cat([values.flatten().double() for values in training.model.state_dict().values()]))
 
-    dign.training.loop._Training._step = step_and_keep  # type: ignore[method-assign]
+    dign.training.loop.TrainingLoop._step = step_and_keep  # type: ignore[method-assign]
     processes = 2 if way == "two" else 1
     train({**SETTINGS, "devices": processes, "sync_batch_norm": processes > 1}, folder / way, quiet=True)
     if os.environ.get("LOCAL_RANK", "0") == "0":

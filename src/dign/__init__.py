@@ -81,7 +81,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/project/test_pub
     from dign.runs.ensemble import Ensemble
     from dign.runs.foreign.opening import open_model
     from dign.runs.predict import predict
-    from dign.training.loop import resume, train
+    from dign.training.train import resume, train
 
 _PUBLIC = {
     "AFA": "dign.methods.afa",
@@ -146,10 +146,10 @@ _PUBLIC = {
     "open_model": "dign.runs.foreign.opening",
     "plot": "dign.report.plot:",
     "predict": "dign.runs.predict",
-    "resume": "dign.training.loop",
+    "resume": "dign.training.train",
     "robust_accuracy": "dign.evaluation.attack",
     "smoothed": "dign.certification.smoothing",
-    "train": "dign.training.loop",
+    "train": "dign.training.train",
 }
 """Public name to the module that defines it; `module:name` where its name there is another, `module:` for a module."""
 

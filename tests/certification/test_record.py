@@ -9,7 +9,7 @@ from dign.certification.record import Plan, Row, certify_run, summarize
 from dign.core.errors import UserError
 from dign.core.sampling import spread_indices
 from dign.runs.config import RunConfig
-from dign.training.loop import train
+from dign.training.train import train
 
 pytestmark = pytest.mark.slow
 PLAN = Plan(sigma=0.1, n0=10, n=200, images=6)

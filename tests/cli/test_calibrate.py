@@ -17,7 +17,7 @@ def test_choices_are_those_of_the_library():
 
 @pytest.mark.slow
 def test_a_model_that_has_seen_all_of_its_data_is_not_calibrated_on_it(tmp_path):
-    from dign.training.loop import train
+    from dign.training.train import train
 
     settings = {"data": "digits", "size": 8, "epochs": 1, "batch_size": 256, "method": "standard"}
     train({**settings, "validation": 0.0}, tmp_path / "all", quiet=True)

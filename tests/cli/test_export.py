@@ -3,7 +3,7 @@
 import pytest
 
 from dign.runs.config import RunConfig
-from dign.training.loop import train
+from dign.training.train import train
 
 
 @pytest.fixture(scope="module")

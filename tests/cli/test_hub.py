@@ -9,7 +9,7 @@ from PIL import Image
 pytest.importorskip("huggingface_hub", reason="needs the extra dign[hub]")
 
 from dign.runs.config import RunConfig
-from dign.training.loop import train
+from dign.training.train import train
 
 
 @pytest.fixture(scope="module")

@@ -58,7 +58,7 @@ def test_too_little_memory_is_one_line(dign_command, monkeypatch, error):
     def fail(*args, **options):
         raise error
 
-    monkeypatch.setattr("dign.training.loop.train", fail)
+    monkeypatch.setattr("dign.training.train.train", fail)
     code, _, said = dign_command("train", "digits", "--out", "nowhere")
     assert code == 2 and said.count("\n") == 1 and "try a smaller --batch-size" in said
 
@@ -67,7 +67,7 @@ def test_a_fault_of_the_program_is_not_taken_for_a_mistake(dign_command, monkeyp
     def fail(*args, **options):
         raise RuntimeError("a fault")
 
-    monkeypatch.setattr("dign.training.loop.train", fail)
+    monkeypatch.setattr("dign.training.train.train", fail)
     with pytest.raises(RuntimeError, match="a fault"):
         main(["train", "digits", "--out", "nowhere"])
 

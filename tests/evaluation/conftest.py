@@ -11,7 +11,7 @@ from dign.evaluation.result_pools import TemperatureResult
 from dign.evaluation.summarize import CLEAN, make_results, pool_calibration
 from dign.metrics import Calibration, Confusion
 from dign.runs.config import RunConfig
-from dign.training.loop import train
+from dign.training.train import train
 
 
 @pytest.fixture(scope="session")

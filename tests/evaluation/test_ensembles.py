@@ -7,7 +7,7 @@ import pytest
 from dign.core.errors import UserError
 from dign.evaluation.ensembles import open_ensemble
 from dign.evaluation.results import Results
-from dign.training.loop import train
+from dign.training.train import train
 
 SMALL = {"data": "digits", "size": 8, "epochs": 1, "batch_size": 256, "method": "standard"}
 

@@ -45,7 +45,7 @@ def undisturbed(tmp_path_factory, small):
 @pytest.fixture
 def interrupt_at_step(monkeypatch):
     """Send the process SIGTERM after some step of training, as an engine does that is stopped."""
-    original = dign.training.loop._Training._step
+    original = dign.training.loop.TrainingLoop._step
 
     def at(number):
         def step(self, done):
@@ -53,7 +53,7 @@ def interrupt_at_step(monkeypatch):
             if done + 1 == number:
                 os.kill(os.getpid(), signal.SIGTERM)
 
-        monkeypatch.setattr(dign.training.loop._Training, "_step", step)
+        monkeypatch.setattr(dign.training.loop.TrainingLoop, "_step", step)
         return monkeypatch
 
     return at

@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-import dign.training.loop
+import dign.training.train
 from dign.core.errors import UserError
 from dign.evaluation.conditions import Conditions
 from dign.grid.evaluate_table import Evaluation
@@ -116,7 +116,7 @@ def test_a_failure_is_one_sentence_and_its_traceback_is_in_the_log(small, tmp_pa
     def broken(*arguments, **options):
         raise RuntimeError("the moon\nis full")
 
-    monkeypatch.setattr(dign.training.loop, "train", broken)
+    monkeypatch.setattr(dign.training.train, "train", broken)
     plan = small()
     outcome = run_job(job_of(plan, tmp_path))
     assert outcome.state == FAILED
@@ -154,7 +154,7 @@ def test_a_device_that_lacks_the_precision_is_told_before_training(small, tmp_pa
         raise UserError(f"no {precision} here")
 
     monkeypatch.setattr("dign.parallel.devices.check_precision", refuse)
-    monkeypatch.setattr(dign.training.loop, "train", lambda *given, **how: pytest.fail("it was trained"))
+    monkeypatch.setattr(dign.training.train, "train", lambda *given, **how: pytest.fail("it was trained"))
     plan = small(evaluate={"only": "shot_noise", "precision": "bf16"})
     outcome = run_job(job_of(plan, tmp_path))
     assert (outcome.state, outcome.error) == (FAILED, "no bf16 here")

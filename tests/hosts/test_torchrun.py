@@ -11,7 +11,7 @@ import torch
 from hosts_common import wait_for
 from safetensors.torch import load_file
 
-from dign.training.loop import train
+from dign.training.train import train
 
 pytestmark = pytest.mark.slow
 

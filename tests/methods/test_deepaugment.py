@@ -4,7 +4,7 @@ import torch
 from dign.augment.autoencoder import make_weights, save_autoencoder
 from dign.core.errors import UserError
 from dign.methods import DeepAugment
-from dign.training.loop import train
+from dign.training.train import train
 
 
 def test_deepaugment(oracle, recorder, x, y):

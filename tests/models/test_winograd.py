@@ -12,13 +12,14 @@ from torch import nn
 from torch.nn import functional
 
 import dign.models.winograd
+import dign.training.interrupts
 import dign.training.loop
 from dign.evaluation.conditions import Conditions
 from dign.evaluation.subjects import evaluate_run
 from dign.models import build
 from dign.models.winograd import WinogradConv2d, convolve, use_winograd
 from dign.runs.config import RunConfig
-from dign.training.loop import resume, train
+from dign.training.train import resume, train
 
 
 def agree(ours, theirs, within=3e-5):
@@ -166,7 +167,7 @@ def test_runs_are_trained_resumed_and_evaluated_this_way(tmp_path, calls, always
     config = RunConfig.from_mapping({"data": "digits", "size": 8, "epochs": 1, "batch_size": 128, "method": "standard"})
     whole = train(config, tmp_path / "whole", quiet=True)
     assert calls
-    original = dign.training.loop._Training._step
+    original = dign.training.loop.TrainingLoop._step
 
     def step_then_interrupt(self, step):
         original(self, step)
@@ -174,8 +175,8 @@ def test_runs_are_trained_resumed_and_evaluated_this_way(tmp_path, calls, always
             os.kill(os.getpid(), signal.SIGINT)
 
     with monkeypatch.context() as patched:
-        patched.setattr(dign.training.loop._Training, "_step", step_then_interrupt)
-        with pytest.raises(dign.training.loop.Interrupted):
+        patched.setattr(dign.training.loop.TrainingLoop, "_step", step_then_interrupt)
+        with pytest.raises(dign.training.interrupts.Interrupted):
             train(config, tmp_path / "parts", quiet=True)
     parts = resume(tmp_path / "parts", quiet=True)
     ours, theirs = load_file(parts.weights), load_file(whole.weights)

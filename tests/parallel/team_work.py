@@ -24,7 +24,7 @@ from dign.models import MODELS
 from dign.parallel.fabric import join_processes
 from dign.parallel.team import Team
 from dign.runs.config import RunConfig
-from dign.training.loop import train
+from dign.training.train import train
 
 SMALL = {"data": "digits", "size": 8, "epochs": 2, "batch_size": 400, "validate_every": 1, "track": "none"}
 """Six steps."""
@@ -112,9 +112,9 @@ def command(*words: object) -> tuple[int, str]:
 
 def interrupted(folder: Path, team: Team) -> list[tuple[int, str]]:
     """The second process alone is told to stop; both do, and both go on."""
-    original = dign.training.loop._Training._step
+    original = dign.training.loop.TrainingLoop._step
 
-    def step_then_signal(training: dign.training.loop._Training, step: int) -> None:
+    def step_then_signal(training: dign.training.loop.TrainingLoop, step: int) -> None:
         original(training, step)
         if step == 2 and team.rank == 1:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -122,26 +122,26 @@ def interrupted(folder: Path, team: Team) -> list[tuple[int, str]]:
     options = [f"--{key.replace('_', '-')}={value}" for key, value in SMALL.items() if key != "data"]
     words = ["train", "digits", *options, "--model=plain", "--method=dign", "--out", folder / "interrupted"]
     with double_precision():
-        dign.training.loop._Training._step = step_then_signal
+        dign.training.loop.TrainingLoop._step = step_then_signal
         stopped = command(*words, "--devices=2", "-q")
-        dign.training.loop._Training._step = original
+        dign.training.loop.TrainingLoop._step = original
         return [stopped, command("train", "--resume", folder / "interrupted", "-q")]
 
 
 def mistakes(folder: Path, team: Team) -> list[str]:
     """What each of several mistakes is in this process."""
 
-    def disk_full(training: dign.training.loop._Training) -> None:
+    def disk_full(training: dign.training.loop.TrainingLoop) -> None:
         raise OSError(28, "No space left on device")
 
-    original, seen = dign.training.loop._Training._finish, []
+    original, seen = dign.training.loop.TrainingLoop._finish, []
     for name, changes in (("odd", {"batch_size": 401}), ("diverged", {"lr": 1e9}), ("dign", {}), ("full", {})):
-        dign.training.loop._Training._finish = disk_full if name == "full" else original
+        dign.training.loop.TrainingLoop._finish = disk_full if name == "full" else original
         try:
             train(config(method="standard", devices=2, **changes), folder / name, quiet=True)
         except (UserError, OSError) as error:
             seen.append(f"{type(error).__name__}: {error}")
-    dign.training.loop._Training._finish = original
+    dign.training.loop.TrainingLoop._finish = original
     return seen
 
 

@@ -11,7 +11,7 @@ from dign.corruptions import corrupt
 from dign.publish.export import _largest_difference, export_ensemble, export_run
 from dign.runs.classifier import load_model
 from dign.runs.config import RunConfig
-from dign.training.loop import train
+from dign.training.train import train
 
 
 @pytest.fixture(scope="module")

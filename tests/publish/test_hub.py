@@ -16,7 +16,7 @@ from dign.runs.calibrate import calibrate_model
 from dign.runs.classifier import load_model
 from dign.runs.config import RunConfig
 from dign.runs.folder import load_run
-from dign.training.loop import train
+from dign.training.train import train
 
 pytestmark = pytest.mark.slow
 

@@ -37,7 +37,7 @@ from forks import Moment, Tripwire, adopt_orphans, children_of, no_process_left,
 KILLED = -signal.SIGKILL
 LOADED = (
     *(f"dign.cli.{name}" for name in ("corrupt", "data", "evaluate", "grid", "hub", "list", "report", "train")),
-    *("dign.evaluation.evaluate", "dign.grid.worker", "dign.publish.hub", "dign.report.make", "dign.training.loop"),
+    *("dign.evaluation.evaluate", "dign.grid.worker", "dign.publish.hub", "dign.report.make", "dign.training.train"),
     *("lightning_fabric", "torch._dynamo"),
 )
 """What the parent imports for all its children."""

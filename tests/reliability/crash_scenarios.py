@@ -128,7 +128,7 @@ def _never_checkpoint() -> None:
     """What a run does whose next checkpoint is not due before it ends."""
     import dign.training.loop
 
-    dign.training.loop._Training._save_checkpoint = lambda training, done: None
+    dign.training.loop.TrainingLoop._save_checkpoint = lambda training, done: None
 
 
 def prepare(shared: Path, nothing_dies: Callable[[Command, Path], None]) -> dict[str, object]:

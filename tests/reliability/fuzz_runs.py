@@ -35,10 +35,11 @@ from dign.runs.classifier import load_model
 from dign.runs.config import RunConfig
 from dign.runs.folder import load_run
 from dign.runs.toml_files import read_toml
+from dign.training.interrupts import Interrupted
 from dign.training.logger import _drop_records_after
-from dign.training.loop import Interrupted, resume, train
 from dign.training.starting_weights import load_starting_weights
 from dign.training.trackers import get_or_create_id
+from dign.training.train import resume, train
 
 RUN = {"data": "digits", "size": 8, "epochs": 1, "batch_size": 256, "method": "standard", "track": "none"}
 
@@ -81,14 +82,15 @@ def read_start(folder: Path) -> None:
 
 def make_interrupted(folder: Path) -> None:
     """A run of two steps that was interrupted after the first."""
-    original = dign.training.loop._Training._step
+    original = dign.training.loop.TrainingLoop._step
 
-    def step_and_interrupt(training: dign.training.loop._Training, step: int) -> None:
+    def step_and_interrupt(training: dign.training.loop.TrainingLoop, step: int) -> None:
         original(training, step)
         os.kill(os.getpid(), signal.SIGINT)
 
     config = {**RUN, "epochs": 2, "keep": "best", "validate_every": 1}
-    with _little_data(), patch.object(dign.training.loop._Training, "_step", step_and_interrupt), suppress(Interrupted):
+    stopping = patch.object(dign.training.loop.TrainingLoop, "_step", step_and_interrupt)
+    with _little_data(), stopping, suppress(Interrupted):
         train(RunConfig.from_mapping(config), folder / "run", quiet=True)
     _lift(folder / "run")
     assert {"checkpoint.safetensors", "best.safetensors", "best.json"} <= {file.name for file in folder.iterdir()}

@@ -38,7 +38,8 @@ from dign.evaluation.subjects import evaluate_run
 from dign.methods import METHODS
 from dign.report.make import study_of, write_report
 from dign.runs.config import RunConfig
-from dign.training.loop import Interrupted, resume, train
+from dign.training.interrupts import Interrupted
+from dign.training.train import resume, train
 
 SMALL = {"data": "digits", "size": 8, "epochs": 1, "batch_size": 128, "track": "none", "validate_every": 1}
 COUNTS = ("open_files", "threads", "processes", "files_left")
@@ -66,21 +67,21 @@ def one_round(number: int, place: Path) -> None:
 
 
 def _train_with_an_interruption(config: RunConfig, folder: Path) -> None:
-    original = dign.training.loop._Training._step
+    original = dign.training.loop.TrainingLoop._step
 
-    def step_and_interrupt(training: dign.training.loop._Training, step: int) -> None:
+    def step_and_interrupt(training: dign.training.loop.TrainingLoop, step: int) -> None:
         original(training, step)
         if step == 4:
             os.kill(os.getpid(), signal.SIGINT)
 
-    dign.training.loop._Training._step = step_and_interrupt
+    dign.training.loop.TrainingLoop._step = step_and_interrupt
     try:
         train(config, folder, quiet=True)
         raise AssertionError("the interruption came to nothing")
     except Interrupted:
         pass
     finally:
-        dign.training.loop._Training._step = original
+        dign.training.loop.TrainingLoop._step = original
 
 
 def _read_pictures(images: torch.Tensor, place: Path) -> None:

@@ -22,7 +22,7 @@ from dign.runs.config import RunConfig
 from dign.runs.folder import load_run
 from dign.runs.hub_config import read_hub_config
 from dign.runs.toml_files import read_toml
-from dign.training.loop import resume, train
+from dign.training.train import resume, train
 
 SMALL = {"data": "digits", "size": 8, "epochs": 1, "batch_size": 512, "method": "standard", "track": "none"}
 

@@ -10,7 +10,7 @@ from dign.methods import DiGN, Standard
 from dign.runs.calibrate import calibrate_model, fit_calibrator, make_noisy
 from dign.runs.calibrator import read_calibrator
 from dign.runs.classifier import load_model
-from dign.training.loop import train
+from dign.training.train import train
 
 
 class Overconfident(nn.Module):

@@ -8,7 +8,7 @@ from dign.core.errors import UserError
 from dign.models import build
 from dign.runs.checkpoints import load_state, load_weights, save_state
 from dign.runs.config import RunConfig
-from dign.training.loop import train
+from dign.training.train import train
 
 SMALL = {"data": "digits", "size": 8, "epochs": 2, "batch_size": 128, "method": "dign", "validate_every": 1}
 

@@ -8,7 +8,7 @@ from dign.core.errors import UserError
 from dign.methods import RSE, Standard
 from dign.runs.classifier import Classifier, load_model
 from dign.runs.folder import load_run
-from dign.training.loop import train
+from dign.training.train import train
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from dign.methods import RSE, Standard
 from dign.runs.calibrator import Calibrator
 from dign.runs.classifier import Classifier
 from dign.runs.ensemble import Ensemble, open_classifier, split_members
-from dign.training.loop import train
+from dign.training.train import train
 
 
 def member(seed, classes=("a", "b", "c"), size=(2, 2), method=None, **more):

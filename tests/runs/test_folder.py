@@ -11,7 +11,7 @@ from PIL import Image
 from dign.core.errors import ResumableError, UserError
 from dign.runs.config import RunConfig
 from dign.runs.folder import check_new_folder, load_run, lock_run
-from dign.training.loop import resume, train
+from dign.training.train import resume, train
 
 
 def config(data="folder:x", **changes):

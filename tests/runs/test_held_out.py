@@ -23,7 +23,7 @@ from dign.runs.held_out import (
 )
 from dign.runs.hub_config import read_hub_config
 from dign.runs.seen_images import digest_images
-from dign.training.loop import train
+from dign.training.train import train
 
 
 @pytest.fixture(scope="module")

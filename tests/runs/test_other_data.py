@@ -13,7 +13,7 @@ from dign.runs.config import RunConfig
 from dign.runs.folder import load_run
 from dign.runs.other_data import load_data_for
 from dign.runs.seen_images import SEEN_FILE, digest_images
-from dign.training.loop import train
+from dign.training.train import train
 
 
 def photographs(folder, count, seed=0, names=("cat", "dog"), prefix=""):

@@ -10,7 +10,8 @@ from dign.methods import FWAT, DiGN
 from dign.parallel.team import SINGLE_PROCESS
 from dign.training.adaptation import Adaptation
 from dign.training.interrupts import Interrupted
-from dign.training.loop import _Training, resume, train
+from dign.training.loop import TrainingLoop
+from dign.training.train import resume, train
 
 CPU = torch.device("cpu")
 
@@ -70,17 +71,17 @@ def test_a_resumed_run_takes_the_steps_that_an_uninterrupted_one_takes(tmp_path,
     monkeypatch.setattr(FWAT, "views", views)
     whole = train(config, tmp_path / "whole", quiet=True)
     expected, taken[:] = list(taken), []
-    step = _Training._step
+    step = TrainingLoop._step
 
     def step_then_stop(training, number):
         step(training, number)
         if number == 6:  # in the middle of the second probe
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(_Training, "_step", step_then_stop)
+    monkeypatch.setattr(TrainingLoop, "_step", step_then_stop)
     with pytest.raises(Interrupted):
         train(config, tmp_path / "parts", quiet=True)
-    monkeypatch.setattr(_Training, "_step", step)
+    monkeypatch.setattr(TrainingLoop, "_step", step)
     parts = resume(tmp_path / "parts", quiet=True)
     assert taken == expected and len(set(expected)) > 1
     for ours, theirs in zip(whole.model().parameters(), parts.model().parameters(), strict=True):

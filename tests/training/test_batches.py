@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from dign.data.dataset import Split
 from dign.training.batches import HostBatches, ResidentBatches, make_batch_source
-from dign.training.loop import train
+from dign.training.train import train
 
 CPU = torch.device("cpu")
 SMALL = {"data": "digits", "size": 8, "epochs": 1, "batch_size": 256, "method": "dign", "alternate": True}
@@ -78,7 +78,7 @@ import torch
 import dign.training.loop
 from dign.data.cache import Store
 from dign.data.loading import SOURCES
-from dign.training.loop import train
+from dign.training.train import train
 
 class Large:
     def read(self, root, size, report):

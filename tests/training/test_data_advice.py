@@ -9,7 +9,7 @@ from dign.data.dataset import DataSet, Split
 from dign.runs.config import RunConfig
 from dign.runs.folder import load_run
 from dign.training.data_advice import give_advice, warn_of_duration
-from dign.training.loop import train
+from dign.training.train import train
 
 
 def config(data="folder:x", **changes):

@@ -5,7 +5,7 @@ import torch
 
 from dign.core.errors import UserError
 from dign.runs.config import RunConfig
-from dign.training.loop import train
+from dign.training.train import train
 
 SMALL = {"data": "digits", "size": 8, "epochs": 2, "batch_size": 128, "method": "dign", "validate_every": 1}
 

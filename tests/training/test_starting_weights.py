@@ -10,14 +10,15 @@ from PIL import Image
 from real_torchvision import need
 from safetensors.torch import load_file, save_file
 
+import dign.training.interrupts
 import dign.training.loop
 from dign.core.errors import UserError
 from dign.models import build
 from dign.runs.config import RunConfig
 from dign.runs.folder import load_run
 from dign.runs.weight_matching import find_head
-from dign.training.loop import resume, train
 from dign.training.starting_weights import freeze, group_parameters, load_starting_weights
+from dign.training.train import resume, train
 
 SMALL = {"data": "digits", "size": 8, "epochs": 1, "batch_size": 128, "method": "standard", "validation": 0.1}
 
@@ -109,15 +110,15 @@ def test_a_bare_network_without_normalization_will_do(source, tmp_path):
 def test_an_interrupted_fine_tuning_resumes_to_the_same_weights(source, tmp_path, monkeypatch, stop_after):
     settings = config(init=str(source), freeze="patch,stages.0", epochs=2, method="dign")
     train(settings, tmp_path / "whole", quiet=True)
-    original = dign.training.loop._Training._step
+    original = dign.training.loop.TrainingLoop._step
 
     def step_then_interrupt(self, step):
         original(self, step)
         if step + 1 == stop_after:
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(dign.training.loop._Training, "_step", step_then_interrupt)
-    with pytest.raises(dign.training.loop.Interrupted):
+    monkeypatch.setattr(dign.training.loop.TrainingLoop, "_step", step_then_interrupt)
+    with pytest.raises(dign.training.interrupts.Interrupted):
         train(settings, tmp_path / "run", quiet=True)
     monkeypatch.undo()
     resume(tmp_path / "run", quiet=True)
@@ -133,7 +134,7 @@ def test_weights_that_changed_before_the_first_checkpoint_are_noticed(source, tm
     def fail(self, step):
         raise RuntimeError("power cut")
 
-    monkeypatch.setattr(dign.training.loop._Training, "_step", fail)
+    monkeypatch.setattr(dign.training.loop.TrainingLoop, "_step", fail)
     with pytest.raises(RuntimeError):
         train(config(init=str(tmp_path / "start.safetensors")), tmp_path / "run", quiet=True)
     monkeypatch.undo()

@@ -9,8 +9,8 @@ import pytest
 from dign.core.errors import UserError
 from dign.runs.config import RunConfig
 from dign.training.logger import flatten_record
-from dign.training.loop import train
 from dign.training.trackers import TRACKERS, get_or_create_id, make_tracker
+from dign.training.train import train
 
 
 def config(**changes):

@@ -67,8 +67,9 @@ def run_command(**options: Any) -> None:
     folder = Path(resume) if resume else Path(out) if out else _default_folder(config)
 
     from dign.core.allocator import reuse_memory
-    from dign.training.loop import Interrupted, train
-    from dign.training.loop import resume as resume_run
+    from dign.training.interrupts import Interrupted
+    from dign.training.train import resume as resume_run
+    from dign.training.train import train
 
     reuse_memory()
     shown: dict[str, Any] = {"quiet": quiet, "translate": partial(name_options, command=command)}

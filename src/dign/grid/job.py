@@ -73,7 +73,7 @@ class Outcome:
 def run_job(job: Job) -> Outcome:
     """Train or resume, then evaluate; a run that another process works on is left alone."""
     started = time.monotonic()
-    from dign.training.loop import Interrupted
+    from dign.training.interrupts import Interrupted
 
     try:
         summary = _run_to_results(open_store(job.out), job)
@@ -122,7 +122,7 @@ def _advance(folder: Path, run: PlannedRun, before: State, threads: int, progres
     from dign.evaluation.subjects import evaluate_run
     from dign.parallel.devices import check_precision, pick_device
     from dign.runs.folder import load_run
-    from dign.training.loop import resume, train
+    from dign.training.train import resume, train
 
     pin_threads(folder, threads)
     check_precision(run.evaluation.precision, pick_device(run.config.device))  # now, not after training

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,16 +23,12 @@ from dign.methods.base import Method
 from dign.models import spread_indices, whiten
 from dign.models.winograd import use_winograd
 from dign.parallel.batch_norm import RunningStatistics, synchronize_batch_norm
-from dign.parallel.devices import check_compiler, resolve_precision
-from dign.parallel.fabric import make_fabric
-from dign.parallel.launching import torchrun_job_id
+from dign.parallel.devices import resolve_precision
 from dign.parallel.team import Team
 from dign.runs.calibrate import fit_calibrator
 from dign.runs.calibrator import CALIBRATION_FILE, write_calibrator
 from dign.runs.checkpoints import load_state, save_state, save_weights
-from dign.runs.config import RunConfig
-from dign.runs.epochs import fill_epochs
-from dign.runs.folder import Run, check_new_folder, load_run, lock_run, was_started_by
+from dign.runs.folder import Run, load_run
 from dign.runs.held_out import seen_by_init
 from dign.training.adaptation import Adaptation
 from dign.training.averaging import WeightAverage
@@ -52,7 +47,7 @@ from dign.training.interrupts import Interrupted, catch_signals
 from dign.training.logger import NullLogger, TrainingLogger
 from dign.training.optimizers import make_optimizer
 from dign.training.schedule import learning_rate
-from dign.training.setup import RunLength, create_folder, global_batch_size, prepare
+from dign.training.setup import RunLength
 from dign.training.starting_weights import StartingWeights, freeze, group_parameters, load_starting_weights
 from dign.training.step_images import StepImages
 from dign.training.step_log import Step, stack, unstack
@@ -68,8 +63,6 @@ WRITTEN = (
 """The files of a run that training writes."""
 LOG_EVERY = 20
 """Steps between records. The loss is read only then, so that the GPU never waits for the host in between."""
-
-
 WHITENING_IMAGES = 5_000
 """How many training images a whitening first layer is set from."""
 
@@ -77,116 +70,7 @@ Translate = Callable[[str], str]
 """Rewrites messages for the user: the command line shows options where the library names parameters."""
 
 
-def train(
-    config: RunConfig | Mapping[str, Any], out: Path | str, *, quiet: bool = False, translate: Translate = str
-) -> Run:
-    """Train a model into a new run folder.
-
-    If torchrun restarts its processes because one has died, they resume the run that they had started.
-
-    Args:
-        config: The settings of the run: a `RunConfig`, or a mapping that `RunConfig.from_mapping` takes.
-        out: The folder to create. It gets `config.toml`, `run.json`, `metrics.jsonl` and `model.safetensors`.
-        quiet: Show no progress bar and no notes.
-        translate: Applied to notes before they are shown.
-
-    Returns:
-        The finished run; `dign.load_model(out)` loads its classifier.
-
-    Raises:
-        UserError: A setting is invalid, `out` is not empty, or the loss is no longer finite (`Diverged`).
-        Interrupted: Ctrl-C or SIGTERM stopped the training; `resume` continues it from its checkpoint.
-
-    Example:
-        >>> import tempfile
-        >>> settings = {"data": "digits", "method": "standard", "epochs": 1, "size": 8, "batch_size": 256}
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     run = train(settings, f"{folder}/run", quiet=True)
-        ...     run.finished, len(run.classes)
-        (True, 10)
-    """
-    config = config if isinstance(config, RunConfig) else RunConfig.from_mapping(config)
-    fabric = make_fabric(config.device, config.precision, config.devices, config.nodes, patience=config.patience)
-    team = Team.from_fabric(fabric, config.patience)
-    with team.all_or_none():  # every setting is checked before anything is written
-        restarted = was_started_by(torchrun_job_id(), config, out)
-        if team.is_rank_zero and not restarted:
-            check_new_folder(out)
-        if config.compile:
-            check_compiler(fabric.device)
-        data, start = prepare(config, team)
-        config = fill_epochs(config, len(data.train))
-    if team.gather(restarted)[0]:  # the job's id differs between machines; the run stores that of rank zero
-        return resume(out, quiet=quiet, translate=translate)
-    with team.enter_on_rank_zero(lock_run(out)), team.report_dead_peer(f"resume the run in {out}"):
-        with team.all_or_none():
-            if team.is_rank_zero:
-                create_folder(config, out, data, start, team)
-        return _Training(load_run(out), data, fabric, team, start).fit(quiet=quiet, translate=translate)
-
-
-def resume(
-    path: Path | str,
-    *,
-    quiet: bool = False,
-    devices: int | None = None,
-    nodes: int | None = None,
-    translate: Translate = str,
-) -> Run:
-    """Resume a run from its last checkpoint; the result equals that of an uninterrupted run.
-
-    Args:
-        path: The run's folder. A finished run is returned as it is.
-        quiet: Show no progress bar and no notes.
-        devices: Processes on each machine, if not those of the run's configuration.
-        nodes: Machines, likewise.
-        translate: Applied to notes before they are shown.
-
-    Returns:
-        The finished run.
-
-    Raises:
-        UserError: `path` is not a run folder, or its training images have changed.
-        Interrupted: As for `train`.
-
-    Example:
-        >>> import tempfile
-        >>> settings = {"data": "digits", "method": "standard", "epochs": 1, "size": 8, "batch_size": 256}
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     run = train(settings, f"{folder}/run", quiet=True)
-        ...     resume(f"{folder}/run", quiet=True).finished
-        True
-    """
-    run = load_run(path)
-    if run.finished:
-        _remove_leftovers(run)
-        return run
-    config = replace(run.config, devices=devices or run.config.devices, nodes=nodes or run.config.nodes)
-    fabric = make_fabric(config.device, config.precision, config.devices, config.nodes, patience=config.patience)
-    team = Team.from_fabric(fabric, config.patience)
-    with team.all_or_none():
-        if config.compile:
-            check_compiler(fabric.device)
-        data = run.data()
-        team.check_divides(global_batch_size(config, data), config.accumulate)
-        _check_same_images(run, data)
-    with team.enter_on_rank_zero(lock_run(path)), team.report_dead_peer(f"resume the run in {path}"):
-        run = load_run(path)  # another process may have finished it before this one got the lock
-        return run if run.finished else _Training(run, data, fabric, team).fit(quiet=quiet, translate=translate)
-
-
-def _check_same_images(run: Run, data: DataSet) -> None:
-    source, before = run.config.data, run.info.get("training_images")
-    if not run.trained_on(data.train):
-        raise UserError(f"The training images of {source} have changed since {run.path} was started: start a new run.")
-    if len(data.train) != before:
-        raise UserError(
-            f"{run.path} was started with {before} training images, but {source} now has {len(data.train)}: put the "
-            "data back as it was, or start a new run."
-        )
-
-
-class _Training:
+class TrainingLoop:
     """The state of a run while it trains."""
 
     def __init__(
@@ -474,7 +358,7 @@ class _Training:
             fitted = fit_calibrator(self.model, self.method, self.data.validation, data=name, on=on, device=self.device)
             write_calibrator(self.run.path, fitted)
         save_weights(self.run.weights, self.model)
-        _remove_leftovers(self.run)
+        remove_leftovers(self.run)
 
 
 def _average(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
@@ -482,7 +366,7 @@ def _average(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     return {name: torch.stack([each[name] for each in parts]).mean() for name in parts[0]}
 
 
-def _remove_leftovers(run: Run) -> None:
+def remove_leftovers(run: Run) -> None:
     """Remove what a finished run does not need, and partial files of processes that were killed."""
     partial_files = (run.path / f".{name}.partial" for name in WRITTEN)
     for leftover in (run.checkpoint, run.path / "best.safetensors", *partial_files):
