@@ -1,8 +1,9 @@
-"""Make this folder from the runs of experiments/rivals-cifar10.toml and rivals-masked-cifar10.toml.
+"""Add the runs of experiments/rivals-cifar10.toml and rivals-masked-cifar10.toml to this folder, and make its tables.
 
 python results/rivals-cifar10/make.py runs/rivals [runs/rivals-masked]
 
-The results files are kept without what each image got, which is 8 MB for each run; the tables have been made with it.
+Results of runs that are not in those folders stay as they are. The files are kept without what each image got, which is
+8 MB for each run: tables are made with it where the run is there.
 """
 
 import csv
@@ -27,11 +28,12 @@ HEAD = ("", "clean", "mCA-N", "mCA", "C-bar", "ECE-N", "ECE-N, as trained", "tra
 def main(folders: list[str]) -> None:
     if not folders:
         sys.exit(__doc__)
-    for file in HERE.glob("cifar10-*.json"):
-        file.unlink()
-    seconds = dict(keep(file.parent) for folder in folders for file in sorted(Path(folder).glob("*/results.json")))
+    runs = [file.parent for folder in folders for file in sorted(Path(folder).glob("*/results.json"))]
+    new = dict(keep(run) for run in runs)
+    seconds = dict(sorted((read_seconds() | new).items()))
     write_text(SECONDS, "run,seconds\n" + "".join(f"{name},{value}\n" for name, value in seconds.items()))
-    report = ["dign", "report", *folders, "--quiet"]
+    earlier = [file for file in sorted(HERE.glob("cifar10-*.json")) if file.stem not in new]
+    report = ["dign", "report", *runs, *earlier, "--quiet"]
     with TemporaryDirectory() as elsewhere:  # the page is some megabytes
         subprocess.run([*report, "--out", Path(elsewhere, "page.html"), "--figure", HERE / "rivals.png"], check=True)
     subprocess.run([*report, "--format", "markdown", "--out", HERE / "table.md"], check=True)
@@ -51,6 +53,11 @@ def keep(folder: Path) -> tuple[str, float]:
     return name, run.details["seconds"]
 
 
+def read_seconds() -> dict[str, float]:
+    with SECONDS.open() as file:
+        return {row["run"]: float(row["seconds"]) for row in csv.DictReader(file)}
+
+
 def rows() -> Iterator[tuple[str, list[Results]]]:
     """The runs of each method, the highest mCA first."""
     found: dict[str, list[Results]] = {}
@@ -63,8 +70,7 @@ def rows() -> Iterator[tuple[str, list[Results]]]:
 def cells(runs: list[Results]) -> list[str]:
     """What the table says about a method."""
     raw = [each.calibrator.calibration.noise.ece for each in runs if each.calibrator and each.calibrator.calibration]
-    with SECONDS.open() as file:
-        seconds = {row["run"]: float(row["seconds"]) for row in csv.DictReader(file)}
+    seconds = read_seconds()
     columns: list[Iterable[float | None]] = [
         [each.clean.accuracy for each in runs],
         [each.mca_n for each in runs],

@@ -20,3 +20,13 @@ def test_lists_as_json(dign_command):
     assert "cifar10" in json.loads(dign_command("list", "data", "--json")[1])
     assert "fog" in json.loads(dign_command("list", "corruptions", "--json")[1])["weather"]
     assert "ripple" in json.loads(dign_command("list", "corruptions", "--json")[1])["c-bar"]
+
+
+def test_lines_of_options_break_between_options(dign_command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = dign_command("list", "methods")[1].splitlines()
+    options = [line for line in lines if line.startswith("    -")]
+    assert len(options) > 30 and max(map(len, options)) <= 80
+    assert all(word.startswith("--") and " " in word for line in options for word in line.strip().split("  "))
+    assert "    --width 3  --depth none  --severity none  --alpha 1" in lines
+    assert "    --operations autocontrast,equalize,... (9 names)  --weight 12" in lines

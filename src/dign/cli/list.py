@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import click
@@ -34,22 +35,23 @@ def methods(as_json: bool) -> None:
 
     from dign.core.catalog import METHODS as DESCRIPTIONS
     from dign.methods import METHODS
+    from dign.methods.base import Method
 
     if as_json:
         print_json({name: _describe_method(kind(), DESCRIPTIONS[name]) for name, kind in METHODS.items()})
         return
+    common = [spec.name for spec in fields(Method)]
     for name, kind in METHODS.items():
         method = kind()
         cost = method.cost
         passes = f"{cost.forward:g} forward, {cost.backward:g} backward: {cost.standard_steps:.1f} Standard steps"
-        settings = {spec.name.replace("_", "-"): getattr(method, spec.name) for spec in fields(method)}
-        options = [f"--{name}\0{_format_value(value)}" for name, value in settings.items()]
+        own = [spec.name for spec in fields(method) if spec.name not in common]
         say(click.style(name, bold=True) + f"  {DESCRIPTIONS[name]}", err=False)
         say(f"    passes per image and step: {passes}", err=False)
-        click.echo(_wrap("  ".join(options)).replace("\0", " "))  # an option stays with its value
-        click.echo()
-    click.echo("A sum of methods shares the clean pass: --method dign+augmix.")
-    click.echo("Augmentations in a sum change the batch for the others: --method cutmix+dign.")
+        click.echo(_wrap_options(_format_options(method, own)) + "\n" if own else "")
+    say(f"All of them take {' and '.join(_format_options(METHODS['standard'](), common))}, too.", err=False)
+    say("A sum of methods shares the clean pass: --method dign+augmix.", err=False)
+    say("Augmentations in a sum change the batch for the others: --method cutmix+dign.", err=False)
 
 
 def _describe_method(method: Any, description: str) -> dict[str, Any]:
@@ -121,10 +123,24 @@ def _wrap(text: str, further: str = "    ") -> str:
     return click.wrap_text(text, min(100, terminal_width()), "    ", further)
 
 
+def _wrap_options(options: list[str]) -> str:
+    """In lines that break between options only: neither at a hyphen nor between an option and its value."""
+    text = "  ".join(option.replace(" ", "\0") for option in options)
+    width = min(100, terminal_width())
+    how = {"initial_indent": "    ", "subsequent_indent": "    "}
+    return textwrap.fill(text, width, break_on_hyphens=False, break_long_words=False, **how).replace("\0", " ")
+
+
+def _format_options(method: Any, names: list[str]) -> list[str]:
+    return [f"--{name.replace('_', '-')} {_format_value(getattr(method, name))}" for name in names]
+
+
 def _format_value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()
+    if isinstance(value, tuple) and len(value) > 3:
+        return f"{','.join(value[:2])},... ({len(value)} names)"
+    return (",".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()) or "''"
 
 
 def _show_rows(columns: tuple[str, str], rows: dict[str, str], as_json: bool = False) -> None:
