@@ -58,16 +58,20 @@ def test_names_for_help_match_the_registries():
 @pytest.mark.slow
 def test_train_evaluate_and_report(dign_command, trained, tmp_path):
     assert "samples = 2" in (trained / "config.toml").read_text()
-    code, _, err = dign_command("evaluate", trained, "--only", "noise", "--severity", "1,5", "--profile", "imagenet")
+    code, out, err = dign_command("evaluate", trained, "--only", "noise", "--severity", "1,5", "--profile", "imagenet")
     assert code == 0 and "(3 corruptions) at severities 1, 5" in err and "mCA" not in err
     results = json.loads((trained / "results.json").read_text())
+    head, *rows = out.strip().splitlines()
+    assert head.split() == ["accuracy", "%", "at", "severity", "1", "5", "mean"]
+    shot = [results["corruptions"]["shot_noise"]["severities"][level]["accuracy"] for level in "15"]
+    assert rows[1].split() == ["shot_noise", *(f"{accuracy:.1f}" for accuracy in (*shot, sum(shot) / 2))]
     assert list(results["corruptions"]) == ["gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"]
     assert list(results["corruptions"]["shot_noise"]["severities"]) == ["1", "5"]
     code, _, _ = dign_command("report", trained, "--out", tmp_path / "report.html")
     assert code == 0 and "<html" in (tmp_path / "report.html").read_text()
     assert results["images"]["raw"] is True, "with the confidences before its temperature"
     words = ("--only", "fog", "--severity", 1, "--profile", "imagenet", "--precision", "bf16", "-q")
-    assert dign_command("evaluate", trained, *words)[0] == 0
+    assert dign_command("evaluate", trained, *words)[:2] == (0, "")
     mixed = json.loads((trained / "results-precision-bf16.json").read_text())
     assert mixed["evaluation"]["precision"] == "bf16" and "precision" not in results["evaluation"]
 

@@ -12,7 +12,7 @@ import click
 
 from dign.cli import attack, outliers, sequences
 from dign.cli.messages import say_on
-from dign.cli.opening import OF_MODEL, open_model, results_place, show_progress
+from dign.cli.opening import OF_MODEL, Outcome, open_model, results_place, show_progress
 from dign.cli.options import jpeg_option, set_option, skip_bad_option
 from dign.corruptions.settings import PROFILE_NAMES
 from dign.runs.config import PRECISIONS, RunConfig
@@ -20,7 +20,7 @@ from dign.runs.config import PRECISIONS, RunConfig
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dign.cli.opening import Measurement, Outcome
+    from dign.cli.opening import Measurement
     from dign.data.dataset import DataSet
     from dign.evaluation.result_parts import Summary
     from dign.evaluation.results import Results
@@ -139,16 +139,18 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     reuse_memory()
     team = join_processes(options["device"], options["devices"], options["nodes"])
     console = Console(stderr=True, quiet=bool(options["quiet"]) or not team.is_rank_zero)
-    summaries: list[dict[str, Any]] = []
+    outcomes: list[Outcome] = []
     with team.report_dead_peer("evaluate again"):
-        for line, summary in measure(runs, options, console, team):
-            say_on(console, line)
-            summaries.append(summary)
+        for outcome in measure(runs, options, console, team):
+            say_on(console, outcome.line)
+            outcomes.append(outcome)
+    if not console.quiet and not options["as_json"] and len(outcomes) == 1 and outcomes[0].table:
+        click.echo(f"\n{outcomes[0].table}\n")
     if measure in (_evaluate_runs, _evaluate_model, _evaluate_ensemble):
         places = runs if measure is _evaluate_runs else (str(results_place(options).parent),)
         _name_next_command(places, console)
     if options["as_json"] and team.is_rank_zero:
-        click.echo(json.dumps(summaries, indent=1))
+        click.echo(json.dumps([outcome.entry for outcome in outcomes], indent=1))
 
 
 def _name_next_command(places: tuple[str, ...], console: Console) -> None:
@@ -272,8 +274,11 @@ def _evaluate_opened(
 
 
 def _outcome(name: str, results: Results) -> Outcome:
+    from dign.evaluation.result_table import format_accuracies
+
     scaled = results.temperature.to_json() if results.temperature else None
-    return summary_line(name, results), {"name": name, **_summary_document(results.summary), "temperature": scaled}
+    entry = {"name": name, **_summary_document(results.summary), "temperature": scaled}
+    return Outcome(summary_line(name, results), entry, format_accuracies(results))
 
 
 def _summary_document(summary: Summary) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import click
 
@@ -23,8 +23,22 @@ if TYPE_CHECKING:
     from dign.parallel.team import Team
 
 Follower = Callable[[int, int], None]
-Outcome = tuple[str, dict[str, Any]]
-"""What was found about one model: a line for the terminal, and an entry for --json."""
+
+
+class Outcome(NamedTuple):
+    """What was found about one model.
+
+    Attributes:
+        line: For the terminal.
+        entry: For --json.
+        table: For standard output, where this is the only model; may be empty.
+    """
+
+    line: str
+    entry: dict[str, Any]
+    table: str = ""
+
+
 Measurement = Callable[[tuple[str, ...], dict[str, Any], "Console", "Team"], Iterator[Outcome]]
 Result = TypeVar("Result", bound="Saved")
 
@@ -104,7 +118,7 @@ def measure_each(
             if team.is_rank_zero:
                 save(folder, result)
         name = subject.about.name
-        yield describe(name, result), {"name": name, **result.to_json()}
+        yield Outcome(describe(name, result), {"name": name, **result.to_json()})
 
 
 def _open_subject(options: dict[str, Any]) -> tuple[DataSet, Subject, list[str]]:

@@ -22,14 +22,19 @@ def format_table(results: Results) -> str:
     if results.imagenet_c:
         errors = (("mCE", results.imagenet_c.mce), ("relative mCE", results.imagenet_c.relative_mce))
         lines += ["", *_align([("% of AlexNet's error", ""), *((name, _number(value)) for name, value in errors)])]
-    severities = sorted({severity for each in results.corruptions.values() for severity in each.severities})
-    if severities:
-        rows = [
-            (name, *(_number(result.accuracies.get(severity)) for severity in severities), _number(result.accuracy))
-            for name, result in results.corruptions.items()
-        ]
-        lines += ["", *_align([("accuracy % at severity", *map(str, severities), "mean"), *rows])]
+    if results.corruptions:
+        lines += ["", format_accuracies(results)]
     return "\n".join(lines)
+
+
+def format_accuracies(results: Results) -> str:
+    """Accuracy by corruption and severity; empty where no corruption was measured."""
+    severities = sorted({severity for each in results.corruptions.values() for severity in each.severities})
+    rows = [
+        (name, *(_number(result.accuracies.get(severity)) for severity in severities), _number(result.accuracy))
+        for name, result in results.corruptions.items()
+    ]
+    return "\n".join(_align([("accuracy % at severity", *map(str, severities), "mean"), *rows])) if rows else ""
 
 
 def _score_rows(results: Results) -> list[tuple[str, ...]]:
