@@ -84,12 +84,12 @@ def test_other_sets_have_means_of_their_own():
 
 
 def test_json_calls_a_mean_over_part_of_the_corruptions_by_another_name():
-    _, document = _outcome("a", results_of(("fog", 1, 7), ("shot_noise", 1, 5)))
+    document = _outcome("a", results_of(("fog", 1, 7), ("shot_noise", 1, 5))).entry
     assert document["mca"] is None and document["mca_n"] is None
     assert document["means_over_part"] == {
         "mean over shot_noise (1 corruption) at severity 1": 50.0,
         "mean over fog, shot_noise (2 corruptions) at severity 1": 60.0,
     }
     everything = results_of(*((name, severity, 7) for name in MCA_CORRUPTIONS for severity in SEVERITIES))
-    _, document = _outcome("a", everything)
+    document = _outcome("a", everything).entry
     assert document["mca"] == pytest.approx(70) and "means_over_part" not in document
