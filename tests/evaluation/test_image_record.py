@@ -7,6 +7,7 @@ import zlib
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
 from dign.evaluation import image_record
 from dign.evaluation.image_record import ImageRecord
@@ -37,7 +38,7 @@ def tallies():
 def test_survives_json_to_16_bits_compactly(tallies):
     record = ImageRecord.of(tallies)
     text = json.dumps(record.to_json())
-    assert len(text) < 4.5 * 1000
+    assert len(text) < 4.5 * 1000 + 8 * 1000, "of the losses, two pools, 8 bytes an image with base64"
     again = ImageRecord.from_json(json.loads(text), 10, COUNTS)
     assert again == record
     for condition, counted in tallies.items():
@@ -74,6 +75,49 @@ def test_confidences_before_a_calibrator_that_changes_answers_are_not_kept(talli
     labels = torch.arange(500) % 10
     other = {CLEAN: tally(2, labels), FOG: tally(3, labels)}
     assert ImageRecord.of(tallies, other) == ImageRecord.of(tallies)
+
+
+def test_keeps_the_mean_losses_of_each_image_over_a_pool(tallies):
+    """Of the log loss and the Brier score, to three digits; fog is one of all corruptions, and there is no noise."""
+    labels = torch.arange(500) % 10
+    both = {**tallies, ("snow", 1): tally(2, labels)}
+    record = ImageRecord.from_json(
+        json.loads(json.dumps(ImageRecord.of(both).to_json())), 10, {**COUNTS, ("snow", 1): 500}
+    )
+    assert set(record.losses) == {"clean", "all"}
+    generator = torch.Generator().manual_seed(0)
+    clean = torch.softmax(4 * torch.randn(500, 10, generator=generator), 1)
+    nll = functional.nll_loss(clean.log(), labels, reduction="none")
+    brier = (clean - functional.one_hot(labels, 10)).square().sum(1)
+    assert np.allclose(record.losses["clean"], torch.stack([nll, brier]).numpy(), rtol=1e-3, atol=1e-6)
+    mean = (both[FOG].losses + both["snow", 1].losses) / 2
+    assert np.allclose(record.losses["all"], mean.T.numpy(), rtol=1e-3, atol=1e-6)
+
+
+def test_losses_stay_where_one_evaluation_has_the_whole_pool(tallies):
+    labels = torch.arange(500) % 10
+    snow = ImageRecord.of({("snow", 1): tally(2, labels)})
+    whole, ripple = ImageRecord.of(tallies), ImageRecord.of({("ripple", 1): tally(3, labels)})
+    assert whole.merge(ripple).losses.keys() == {"clean", "all"}, "another set leaves them as they are"
+    assert whole.merge(snow).losses.keys() == {"clean"}, "fog was measured before, and snow now"
+    again = ImageRecord.of({FOG: tally(4, labels)})
+    assert np.array_equal(whole.merge(again).losses["all"], again.losses["all"])
+
+
+@pytest.mark.parametrize("losses", [3, {"blur": ""}, {"clean": "AAAA"}, {"clean": None}, "negative", "infinite"])
+def test_losses_that_are_none_are_refused(tallies, losses):
+    given = ImageRecord.of(tallies).to_json()
+    if isinstance(losses, str):
+        value = np.float16(-1 if losses == "negative" else np.inf)
+        losses = {"clean": image_record._pack(*np.full((2, 500), value).view(np.uint16))}
+    with pytest.raises(BrokenResults, match=r"images\.losses"):
+        ImageRecord.from_json({**given, "losses": losses}, 10, COUNTS)
+
+
+def test_a_file_without_losses_is_read(tallies):
+    given = ImageRecord.of(tallies).to_json()
+    del given["losses"]
+    assert ImageRecord.from_json(given, 10, COUNTS).losses == {}
 
 
 def test_merges_by_condition_where_the_images_are_the_same(tallies):

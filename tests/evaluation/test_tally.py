@@ -17,4 +17,7 @@ def test_parts_merge_to_the_whole_in_order():
     assert merged.calibration == whole.calibration and merged.confidences == whole.confidences
     assert merged.answers.tolist() == probabilities.argmax(1).tolist() and merged.labels.tolist() == labels.tolist()
     assert merged.loss.compute() == pytest.approx(functional.nll_loss(probabilities.log(), labels).item())
+    brier = (probabilities - functional.one_hot(labels, 4)).square().sum(1)
+    assert torch.allclose(merged.losses[:, 1], brier) and torch.equal(merged.losses, whole.losses)
+    assert merged.losses[:, 0].mean().item() == pytest.approx(merged.loss.compute())
     assert Tally.of(probabilities[:20], labels[:20], 16) != whole

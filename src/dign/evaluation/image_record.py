@@ -1,25 +1,31 @@
-"""What each image got under each condition, compactly: its answer and its confidence in 16 bits.
+"""What each image got, compactly: its answer and confidence under each condition, and proper scores, in 16 bits each.
 
 With it, two models can be compared image by image, and risk-coverage curves be drawn, without predicting again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 
 from dign.core.packing import pack_bytes, unpack_bytes
 from dign.core.text import clean_text
 from dign.evaluation.json_values import as_object, fail
 from dign.evaluation.tally import Tally
+from dign.metrics.aggregation import MCA_CORRUPTIONS, MCA_N_CORRUPTIONS
 
 LEVELS = 2**16 - 1
 MAX_VALUES = 20_000_000
 """Predictions (images times conditions) up to which a record is kept: about 60 MB, or 120 with a calibrator."""
 Pair = tuple[str, int]
+LOSSES = ("nll", "brier")
+"""Proper scores, whose mean over conditions is kept of each image."""
+POOLS = {"clean": ("clean",), "noise": MCA_N_CORRUPTIONS, "all": MCA_CORRUPTIONS}
+"""What they are means over: conditions of these names, as far as measured."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +73,13 @@ class ImageRecord:
     Attributes:
         labels: True classes (N,), uint16.
         conditions: Answers by corruption and severity; the clean images have severity 0.
+        losses: By pool (`POOLS`), the `LOSSES` of each image, (2,N), means over the pool's conditions in float16. A
+            pool is there where one evaluation measured all its conditions that are among these.
     """
 
     labels: np.ndarray
     conditions: dict[Pair, Answers]
+    losses: dict[str, np.ndarray] = field(default_factory=dict)
 
     def correct(self, condition: Pair) -> np.ndarray:
         """Which images are right (N,), bool."""
@@ -80,7 +89,11 @@ class ImageRecord:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ImageRecord):
             return NotImplemented
-        return self.same_images(other) and self.conditions == other.conditions
+        if not self.same_images(other) or self.conditions != other.conditions:
+            return False
+        return self.losses.keys() == other.losses.keys() and all(
+            np.array_equal(value, other.losses[name]) for name, value in self.losses.items()
+        )
 
     __hash__ = None  # type: ignore[assignment]  # arrays have none
 
@@ -107,7 +120,8 @@ class ImageRecord:
         for condition, tally in tallies.items():
             answers, before = tally.answers.numpy().astype(np.uint16), _levels(raw[condition]) if raw else None
             conditions[condition] = Answers(answers, _levels(tally), before)
-        return cls(clean.labels.numpy().astype(np.uint16), conditions)
+        losses = {name: _mean_losses([tallies[pair] for pair in pairs]) for name, pairs in _pool(tallies).items()}
+        return cls(clean.labels.numpy().astype(np.uint16), conditions, losses)
 
     @property
     def has_raw(self) -> bool:
@@ -118,7 +132,12 @@ class ImageRecord:
         """This record with the conditions of a newer one; None where they are of other images."""
         if not self.same_images(newer):
             return None
-        return ImageRecord(self.labels, {**self.conditions, **newer.conditions})
+        merged = ImageRecord(self.labels, {**self.conditions, **newer.conditions})
+        for name, pairs in _pool(merged.conditions).items():
+            source = newer if any(pair in newer.conditions for pair in pairs) else self
+            if name in source.losses and all(pair in source.conditions for pair in pairs):
+                merged.losses[name] = source.losses[name]
+        return merged
 
     @classmethod
     def from_json(cls, value: Any, classes: int, counts: Mapping[Pair, int]) -> ImageRecord:
@@ -139,14 +158,37 @@ class ImageRecord:
                 )
         if any(int(part.max()) >= classes for part in (labels, *(each.answers for each in found.values()))):
             fail("images names a class that is not among the classes")
-        return cls(labels, found)
+        return cls(labels, found, _read_losses(given.get("losses", {}), images))
 
     def to_json(self) -> dict[str, Any]:
         conditions: dict[str, dict[str, str]] = {}
         kept = {"raw": True} if self.has_raw else {}
         for (name, severity), each in self.conditions.items():
             conditions.setdefault(name, {})[str(severity)] = _pack(*each.columns[: 3 if kept else 2])
-        return {"labels": _pack(self.labels), **kept, "conditions": conditions}
+        losses = {name: _pack(*values.view(np.uint16)) for name, values in self.losses.items()}
+        return {"labels": _pack(self.labels), **kept, "losses": losses, "conditions": conditions}
+
+
+def _pool(conditions: Iterable[Pair]) -> dict[str, list[Pair]]:
+    """The conditions of each pool that has any."""
+    pools = {name: [pair for pair in conditions if pair[0] in names] for name, names in POOLS.items()}
+    return {name: pairs for name, pairs in pools.items() if pairs}
+
+
+def _mean_losses(tallies: Sequence[Tally]) -> np.ndarray:
+    means: np.ndarray = torch.stack([tally.losses for tally in tallies]).mean(0).T.numpy().astype(np.float16)
+    return means
+
+
+def _read_losses(value: Any, images: int) -> dict[str, np.ndarray]:
+    found = {}
+    for name, text in as_object(value, "images.losses").items():
+        if name not in POOLS:
+            fail(f"images.losses has {clean_text(name)!r}, which is none of {', '.join(POOLS)}")
+        found[name] = np.stack(_unpack(text, images, len(LOSSES), f"images.losses.{name}")).view(np.float16)
+        if not (np.isfinite(found[name]).all() and (found[name] >= 0).all()):
+            fail(f"images.losses.{name} has values that are no losses")
+    return found
 
 
 def _differ(one: Tally, other: Tally) -> bool:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from dign.metrics import NLL, Calibration, SmoothECE
+from dign.metrics.proper_scores import brier_losses, log_losses
 
 
 @dataclass(eq=False)
@@ -20,6 +21,7 @@ class Tally:
         confidences: The confidence of each image, and whether it is right.
         answers: The predicted class of each image.
         labels: Its true class.
+        losses: Its log loss and its Brier score, (N,2).
     """
 
     calibration: Calibration
@@ -27,6 +29,7 @@ class Tally:
     confidences: SmoothECE = field(default_factory=SmoothECE)
     answers: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int32))
     labels: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int32))
+    losses: Tensor = field(default_factory=lambda: torch.empty(0, 2))
 
     @classmethod
     def empty(cls, bins: int) -> Tally:
@@ -40,6 +43,8 @@ class Tally:
         for metric in (tally.calibration, tally.loss, tally.confidences):
             metric.update(probabilities, labels)
         tally.answers, tally.labels = probabilities.argmax(1).int(), labels.int()
+        found = log_losses(probabilities, labels), brier_losses(probabilities, labels)
+        tally.losses = torch.stack(found, dim=1).float()
         return tally
 
     def merge(self, other: Tally) -> None:
@@ -49,11 +54,13 @@ class Tally:
         self.confidences.merge(other.confidences)
         self.answers = torch.cat([self.answers, other.answers])
         self.labels = torch.cat([self.labels, other.labels])
+        self.losses = torch.cat([self.losses, other.losses])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tally):
             return NotImplemented
         same = (self.calibration, self.loss, self.confidences) == (other.calibration, other.loss, other.confidences)
-        return same and torch.equal(self.answers, other.answers) and torch.equal(self.labels, other.labels)
+        pairs = ((getattr(self, name), getattr(other, name)) for name in ("answers", "labels", "losses"))
+        return same and all(torch.equal(mine, theirs) for mine, theirs in pairs)
 
     __hash__ = None  # type: ignore[assignment]  # it changes with every merge

@@ -18,6 +18,26 @@ Value = TypeVar("Value")
 SCALE = 2.0**40
 
 
+def log_losses(probabilities: Tensor, labels: Tensor) -> Tensor:
+    """The negative log-likelihood of each image (N,), from probabilities (N,C) and class indices (N,)."""
+    return -log_probabilities(_of_labels(probabilities, labels))
+
+
+def brier_losses(probabilities: Tensor, labels: Tensor) -> Tensor:
+    """The Brier score of each image (N,): sum_k (p_k - [y = k])^2.
+
+    >>> brier_losses(torch.tensor([[0.5, 0.5], [0.0, 1.0]]), torch.tensor([1, 1]))
+    tensor([0.5000, 0.0000])
+    """
+    return probabilities.square().sum(1) - 2 * _of_labels(probabilities, labels) + 1
+
+
+def _of_labels(probabilities: Tensor, labels: Tensor) -> Tensor:
+    """The probability of each image's label; on a GPU, `compute` refuses labels outside of the classes."""
+    rows = labels.long().clamp(0, probabilities.shape[1] - 1)
+    return probabilities.gather(1, rows[:, None]).squeeze(1)
+
+
 class NLL(Metric[float]):
     """The mean negative log-likelihood, or log loss, in nats.
 
@@ -45,9 +65,7 @@ class NLL(Metric[float]):
         labels = labels.to(probabilities.device)
         outside = outside_classes(labels, probabilities)
         self._check_values(outside, is_improper(probabilities))
-        rows = labels.long().clamp(0, probabilities.shape[1] - 1)  # on a GPU, compute() refuses those outside
-        picked = probabilities.detach().gather(1, rows[:, None])
-        loss = -log_probabilities(picked).double().sum()
+        loss = log_losses(probabilities.detach(), labels).double().sum()
         self._add(loss=loss, count=torch.full((), len(labels), device=probabilities.device))
 
     def compute(self) -> float:

@@ -9,7 +9,7 @@ from scipy import stats
 from dign.evaluation.image_record import Answers, ImageRecord
 from dign.metrics.calibration_bins import calibration
 from dign.report.analysis.image_tests import ImageDifference, compare_images, keep_images, mcnemar
-from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MCA_N, RAW, ImageScore, Quantity
+from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MCA_N, RAW, UNCERTAINTY, ImageScore, Quantity
 from dign.report.analysis.study import Group
 
 CLEAN = ("clean", 0)
@@ -91,6 +91,25 @@ def test_records_are_needed_of_the_seeds_in_common_alone():
     quantity = Quantity("a", "Accuracy", "", True, lambda run: None, images=ImageScore("accuracy", lambda run: [CLEAN]))
     assert keep_images(first, second, quantity)
     assert not keep_images(first, SimpleNamespace(runs=runs[1:]), quantity)
+
+
+def test_proper_scores_are_compared_image_by_image_where_they_are_kept():
+    """The standard error of the mean difference, as in a paired z-test; no test where a record lacks them."""
+    generator = np.random.default_rng(4)
+    right = np.ones(400, bool)
+    runs = [run(right, np.full(400, 0.9)) for _ in range(2)]
+    values = [generator.exponential(size=(2, 400)).astype(np.float16) for _ in runs]
+    for each, losses in zip(runs, values, strict=True):
+        each.results.images.losses["clean"] = losses
+    for row, score in enumerate(("nll", "brier")):
+        found = compare_images(group(runs[0]), group(runs[1]), UNCERTAINTY["clean", score])
+        gaps = values[0][row].astype(float) - values[1][row]
+        assert found.mean == pytest.approx(gaps.mean()) and found.error == pytest.approx(stats.sem(gaps))
+        assert found.exact is None and keep_images(group(runs[0]), group(runs[1]), UNCERTAINTY["clean", score])
+        without = group(run(right, np.full(400, 0.9)))
+        assert compare_images(group(runs[0]), without, UNCERTAINTY["clean", score]) is None
+        assert not keep_images(group(runs[0]), without, UNCERTAINTY["clean", score])
+    assert UNCERTAINTY["clean", "aurc"].images is None
 
 
 def test_calibration_before_the_calibrator_is_compared_by_the_confidences_before_it():

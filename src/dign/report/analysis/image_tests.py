@@ -8,12 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dign.evaluation.image_record import LOSSES
 from dign.report.analysis.quantities import Quantity
 from dign.report.analysis.study import Group
 from dign.report.load import Run
 
 RESAMPLES = 1000
 BINS = 16
+MEANS = ("accuracy", *LOSSES)
+"""Scores that are means over images: what images differ by has a standard error, and no resampling is needed."""
 
 
 @dataclass(frozen=True)
@@ -86,11 +89,11 @@ def compare_images(first: Group, second: Group, quantity: Quantity) -> ImageDiff
         return None
     count = len(tables[0][0])
     score = quantity.images.score
-    if score == "accuracy":
+    if score in MEANS:
         per_image = np.mean([one[:, 0] - other[:, 0] for one, other in tables], axis=0)
-        error = 100 * float(per_image.std(ddof=1)) / math.sqrt(count) if count > 1 else 0.0
-        exact = _exact(pairs, quantity) if len(pairs) == 1 else None
-        return ImageDifference(100 * float(per_image.mean()), error, count, exact)
+        error = float(per_image.std(ddof=1)) / math.sqrt(count) if count > 1 else 0.0
+        exact = _exact(pairs, quantity) if len(pairs) == 1 and score == "accuracy" else None
+        return ImageDifference(float(per_image.mean()), error, count, exact)
     weights = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), RESAMPLES).astype(np.float32)
     draws = np.mean([_error(weights @ one, score) - _error(weights @ other, score) for one, other in tables], axis=0)
     whole = np.mean([_error(one.sum(0)[None], score) - _error(other.sum(0)[None], score) for one, other in tables])
@@ -98,10 +101,20 @@ def compare_images(first: Group, second: Group, quantity: Quantity) -> ImageDiff
 
 
 def keep_images(first: Group, second: Group, quantity: Quantity) -> bool:
-    """Whether the runs that `compare_images` would look at keep records of their images."""
+    """Whether the runs that `compare_images` would look at keep records of their images that tell the quantity."""
     pairs = _common_seeds(first, second)
-    kept = all(run.results.images is not None for pair in pairs for run in pair)
-    return quantity.images is not None and bool(pairs) and kept
+    return quantity.images is not None and bool(pairs) and all(_tells(run, quantity) for pair in pairs for run in pair)
+
+
+def _tells(run: Run, quantity: Quantity) -> bool:
+    """Whether the record of a run has what the quantity follows from, under whatever conditions."""
+    record, score = run.results.images, quantity.images
+    assert score is not None
+    if record is None:
+        return False
+    if score.score in LOSSES:
+        return score.pool in record.losses
+    return not (score.raw and run.results.calibrator is not None) or record.has_raw
 
 
 def _common_seeds(first: Group, second: Group) -> list[tuple[Run, Run]]:
@@ -120,20 +133,23 @@ def _same_images(one: Run, other: Run) -> bool:
 
 
 def _image_table(run: Run, quantity: Quantity) -> np.ndarray | None:
-    """(N,1): share of conditions in which an image is right; or (N, 3 bins): per bin count, right and confidence.
+    """(N,1): an image's mean over conditions, of `MEANS`; or (N, 3 bins): per bin count, right and confidence.
 
     None where the record does not tell.
     """
     assert quantity.images is not None
-    record = run.results.images
+    record, score = run.results.images, quantity.images.score
     chosen: Sequence[tuple[str, int]] = quantity.images.choose(run)
-    if record is None or not chosen or any(pair not in record.conditions for pair in chosen):
+    if not _tells(run, quantity) or not chosen:
         return None
-    if quantity.images.score == "accuracy":
-        return np.mean([record.correct(pair) for pair in chosen], axis=0)[:, None]
+    assert record is not None
+    if any(pair not in record.conditions for pair in chosen):
+        return None
+    if score == "accuracy":
+        return 100 * np.mean([record.correct(pair) for pair in chosen], axis=0)[:, None]
+    if score in LOSSES:
+        return record.losses[quantity.images.pool][LOSSES.index(score)].astype(np.float64)[:, None]
     before = quantity.images.raw and run.results.calibrator is not None
-    if before and not record.has_raw:
-        return None
     rows, count = np.arange(len(record.labels)), len(record.labels)
     table = np.zeros((count, 3, BINS), dtype=np.float32)
     for pair in chosen:

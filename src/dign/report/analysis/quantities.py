@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dign.corruptions.sets import FURTHER_SETS, SETS, TITLES
+from dign.evaluation.image_record import LOSSES
 from dign.evaluation.result_pools import PooledCalibration
 from dign.metrics import Calibration
 from dign.metrics.aggregation import MCA_CORRUPTIONS, MCA_N_CORRUPTIONS
@@ -14,12 +15,17 @@ from dign.report.load import Run
 
 @dataclass(frozen=True)
 class ImageScore:
-    """A score of what each image got: "accuracy", "ece", "rmse" or "oe", over the conditions that `choose` names."""
+    """A score of what each image got: "accuracy", "ece", "rmse" or "oe", over the conditions that `choose` names.
+
+    Or "nll" or "brier", over those of a `pool`.
+    """
 
     score: str
     choose: Callable[[Run], Sequence[tuple[str, int]]]
     raw: bool = False
     """Of confidences before the model's calibrator."""
+    pool: str = ""
+    """Of losses: "clean", "noise" or "all"."""
 
 
 def _conditions(place: str) -> Callable[[Run], list[tuple[str, int]]]:
@@ -238,6 +244,7 @@ UNCERTAINTY: dict[tuple[str, str], Quantity] = {
         higher,
         _uncertainty(place, score),
         decimals=_DECIMALS.get(score, 1),
+        images=ImageScore(score, _conditions(place), pool=place) if score in LOSSES else None,
     )
     for place, (pattern, what) in UNCERTAINTY_PLACES.items()
     for score, (name, text, higher) in _UNCERTAINTY.items()
