@@ -162,11 +162,12 @@ class ImageRecord:
 
     def to_json(self) -> dict[str, Any]:
         conditions: dict[str, dict[str, str]] = {}
-        kept = {"raw": True} if self.has_raw else {}
+        kept: dict[str, Any] = {"raw": True} if self.has_raw else {}
         for (name, severity), each in self.conditions.items():
             conditions.setdefault(name, {})[str(severity)] = _pack(*each.columns[: 3 if kept else 2])
-        losses = {name: _pack(*values.view(np.uint16)) for name, values in self.losses.items()}
-        return {"labels": _pack(self.labels), **kept, "losses": losses, "conditions": conditions}
+        if self.losses:
+            kept["losses"] = {name: _pack(*values.view(np.uint16)) for name, values in self.losses.items()}
+        return {"labels": _pack(self.labels), **kept, "conditions": conditions}
 
 
 def _pool(conditions: Iterable[Pair]) -> dict[str, list[Pair]]:
