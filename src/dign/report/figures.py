@@ -13,14 +13,8 @@ from dign.core.errors import UserError
 from dign.core.files import replace_file
 from dign.core.text import escape_mathtext
 from dign.evaluation.figures import RULE, SOFT, draw_reliability, strip_frame
-from dign.report.analysis.quantities import (
-    CALIBRATION,
-    CLEAN_ACCURACY,
-    CORRUPTION_MEAN,
-    MCA,
-    NOISE_MEANS,
-    severity_accuracy,
-)
+from dign.report.analysis.confidence_quantities import CALIBRATION
+from dign.report.analysis.quantities import CLEAN_ACCURACY, CORRUPTION_MEAN, MCA, NOISE_MEANS, severity_accuracy
 from dign.report.analysis.story import ranking, rival_of
 from dign.report.analysis.study import Group, Study
 from dign.report.analysis.tables import number

@@ -8,8 +8,9 @@ from scipy import stats
 
 from dign.evaluation.image_record import Answers, ImageRecord
 from dign.metrics.calibration_bins import calibration
+from dign.report.analysis.confidence_quantities import CALIBRATION, RAW, UNCERTAINTY
 from dign.report.analysis.image_tests import ImageDifference, compare_images, keep_images, mcnemar
-from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MCA_N, RAW, UNCERTAINTY, ImageScore, Quantity
+from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA_N, ImageScore, Quantity
 from dign.report.analysis.study import Group
 
 CLEAN = ("clean", 0)

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from dign.report.analysis.confidence_quantities import CALIBRATION
 from dign.report.analysis.paper import citation, paper_comparison, published, published_mean, published_rows
-from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MCA, MCA_N
+from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA, MCA_N
 from dign.report.analysis.study import make_study
 from dign.report.load import load_runs
 

@@ -1,47 +1,48 @@
-"""Calibration after temperature scaling stands beside the plain figures, where it was measured."""
-
-import json
-import shutil
+"""Quantities read what a run has, say None where it has not, and have one name over all and another over a part."""
 
 import pytest
 
-from dign.core.errors import UserError
-from dign.report.make import all_tables, report_text, study_of
+from dign.report.analysis.quantities import (
+    CORRUPTION_MEAN,
+    MCA,
+    MCA_N,
+    NOISE_MEAN,
+    conditions_of,
+    corruption_accuracy,
+    corruption_title,
+    noise_text,
+    severity_accuracy,
+)
+from dign.report.load import load_runs
 
 
-@pytest.fixture
-def scaled_runs(demo_runs, tmp_path):
-    shutil.copytree(demo_runs, tmp_path / "runs")
-    for path in (tmp_path / "runs").rglob("results.json"):
-        results = json.loads(path.read_text())
-        pooled = results["summary"]["calibration"]
-        halved = {place: scores and {**scores, "ece": scores["ece"] / 2} for place, scores in pooled.items()}
-        path.write_text(json.dumps({**results, "temperature": {"value": 1.75, **halved}}))
-    return tmp_path / "runs"
+@pytest.fixture(scope="module")
+def run(demo_runs):
+    return load_runs([demo_runs])[0][0]
 
 
-def test_the_table_is_there_only_where_a_temperature_was_fitted(demo_runs):
-    assert not [table for table in all_tables(study_of([demo_runs])) if table.key == "temperature"]
+def test_titles_are_words():
+    assert corruption_title("jpeg_compression") == "JPEG Compression"
+    assert noise_text(("impulse_noise", "shot_noise", "speckle_noise")) == "impulse, shot and speckle noise"
+    assert noise_text(("shot_noise",)) == "shot noise"
 
 
-def test_plain_and_scaled_errors_stand_side_by_side(scaled_runs):
-    study = study_of([scaled_runs])
-    text = report_text(study, "markdown")
-    section = text[text.index("## After temperature scaling") :].split("\n## ")[0]
-    rows = {line.split("|")[1].strip(): line for line in section.splitlines() if line.startswith("|")}
-    assert "1.75" in rows["T"] and "**" not in rows["T"], "no temperature is better than another"
-    plain, scaled = (
-        [float(cell.replace("*", "").split("±")[0]) for cell in rows[name].split("|")[2:-1]]
-        for name in ("Corrupt ECE-N at T = 1", "Corrupt ECE-N at T")
-    )
-    assert scaled == pytest.approx([value / 2 for value in plain], abs=0.1)
-    assert "After temperature scaling" in report_text(study, "html")
+def test_a_place_stands_for_the_conditions_that_were_measured(run):
+    assert conditions_of("clean")(run) == [("clean", 0)]
+    noise = [(name, level) for name in ("impulse_noise", "shot_noise", "speckle_noise") for level in range(1, 6)]
+    assert conditions_of("noise")(run) == noise and ("gaussian_noise", 1) not in conditions_of("all")(run)
+    assert conditions_of("c-bar")(run) == []
 
 
-def test_a_temperature_that_is_none_is_refused(scaled_runs):
-    path = next(scaled_runs.rglob("results.json"))
-    results = json.loads(path.read_text())
-    results["temperature"]["value"] = "hot"
-    path.write_text(json.dumps(results))
-    with pytest.raises(UserError, match=r"temperature\.value"):
-        study_of([path.parent])
+def test_a_mean_over_a_part_is_another_quantity(run):
+    """The demonstration is measured under all noises, and under no other corruption."""
+    accuracies = [run.results.corruptions[name].accuracy for name in ("impulse_noise", "shot_noise", "speckle_noise")]
+    assert MCA_N.read(run) == pytest.approx(sum(accuracies) / 3)
+    assert [quantity.read(run) for quantity in (NOISE_MEAN, MCA, CORRUPTION_MEAN)] == [None, None, None]
+
+
+def test_severities_of_a_corruption_have_its_mean(run):
+    levels = [severity_accuracy(level, ("shot_noise",), "shot noise").read(run) for level in range(1, 6)]
+    assert corruption_accuracy("shot_noise").read(run) == pytest.approx(sum(levels) / 5)
+    assert severity_accuracy(0, ("shot_noise",), "").read(run) == run.results.clean.accuracy
+    assert corruption_accuracy("fog").read(run) is None and severity_accuracy(1, ("fog",), "fog").read(run) is None

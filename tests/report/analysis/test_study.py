@@ -9,16 +9,8 @@ import pytest
 
 from dign.core.errors import UserError
 from dign.evaluation.results import Results
-from dign.report.analysis.quantities import (
-    CALIBRATION,
-    CLEAN_ACCURACY,
-    CORRUPTION_MEAN,
-    MCA,
-    MCA_N,
-    NOISE_MEAN,
-    corruption_accuracy,
-    severity_error,
-)
+from dign.report.analysis.confidence_quantities import CALIBRATION, severity_error
+from dign.report.analysis.quantities import CLEAN_ACCURACY, CORRUPTION_MEAN, MCA, MCA_N, NOISE_MEAN, corruption_accuracy
 from dign.report.analysis.study import METHOD_ORDER, _evaluation_differences, make_study
 from dign.report.analysis.tables import summary_table
 from dign.report.load import load_run, load_runs

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dign.report.analysis.confidence_quantities import RAW, UNCERTAINTY
 from dign.report.analysis.paper import published_mean
-from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA, MCA_N, RAW, UNCERTAINTY, Quantity
+from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA, MCA_N, Quantity
 from dign.report.analysis.significance import TEST, Difference, compare_groups, correct
 from dign.report.analysis.study import Group, Study
 from dign.report.analysis.tables import Cell, Column, Row, Section, Table, signed

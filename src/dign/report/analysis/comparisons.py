@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dign.report.analysis.quantities import (
-    CALIBRATION,
-    CLEAN_ACCURACY,
-    MEANS,
-    RAW,
-    SET_MEANS,
-    Quantity,
-    corruption_accuracy,
-)
+from dign.report.analysis.confidence_quantities import CALIBRATION, RAW
+from dign.report.analysis.quantities import CLEAN_ACCURACY, MEANS, SET_MEANS, Quantity, corruption_accuracy
 from dign.report.analysis.significance import TEST, Difference, compare_groups, correct, count_pairs
 from dign.report.analysis.story import main_quantity, ranking
 from dign.report.analysis.study import Group, Study

@@ -13,7 +13,8 @@ from importlib.resources import files
 from typing import Any
 
 from dign.corruptions import FAMILIES, SEVERITIES
-from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA, MCA_N, RAW, Quantity, corruption_accuracy
+from dign.report.analysis.confidence_quantities import RAW
+from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA, MCA_N, Quantity, corruption_accuracy
 from dign.report.analysis.study import Group, Study
 from dign.report.analysis.tables import Cell, Column, Row, Section, Table, number, signed, statistic_cell
 

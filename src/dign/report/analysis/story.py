@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dign.report.analysis.quantities import CALIBRATION, CLEAN_ACCURACY, MEANS, Quantity
+from dign.report.analysis.confidence_quantities import CALIBRATION
+from dign.report.analysis.quantities import CLEAN_ACCURACY, MEANS, Quantity
 from dign.report.analysis.significance import MIN_SEEDS, compare_groups, correct, count_pairs
 from dign.report.analysis.study import Group, Study, spell_out
 from dign.report.analysis.tables import number, statistic_cell

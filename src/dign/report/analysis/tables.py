@@ -6,25 +6,27 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dign.metrics.aggregation import EXCLUDED
-from dign.report.analysis.quantities import (
+from dign.report.analysis.confidence_quantities import (
     CALIBRATION,
+    PROMISES,
+    RAW,
+    SCALED,
+    TEMPERATURE,
+    UNCERTAINTY,
+    UNCERTAINTY_SCORES,
+    corruption_uncertainty,
+    promise_kept,
+)
+from dign.report.analysis.quantities import (
     CLEAN_ACCURACY,
     IMAGENET_C,
     MCA,
     MEANS,
     NOISE_MEANS,
-    PROMISES,
-    RAW,
-    SCALED,
     SET_MEANS,
-    TEMPERATURE,
-    UNCERTAINTY,
-    UNCERTAINTY_SCORES,
     Quantity,
     corruption_accuracy,
-    corruption_uncertainty,
     noise_text,
-    promise_kept,
     severity_accuracy,
 )
 from dign.report.analysis.study import Group, Statistic, Study

@@ -10,16 +10,8 @@ from markupsafe import Markup
 
 from dign.metrics import Calibration
 from dign.metrics.aggregation import merge_calibrations
-from dign.report.analysis.quantities import (
-    CALIBRATION,
-    NOISE_MEANS,
-    RAW,
-    Quantity,
-    corruption_title,
-    noise_text,
-    severity_accuracy,
-    severity_error,
-)
+from dign.report.analysis.confidence_quantities import CALIBRATION, RAW, severity_error
+from dign.report.analysis.quantities import NOISE_MEANS, Quantity, corruption_title, noise_text, severity_accuracy
 from dign.report.analysis.study import Group, Study
 from dign.report.analysis.tables import measured, statistic_cell
 from dign.report.html.calibration_charts import Spot, reliability_diagram, scatter
