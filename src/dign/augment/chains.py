@@ -1,15 +1,16 @@
 """AugMix's chains of random operations and their mixture, for whole batches at once."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from dign.augment import geometry
 from dign.augment.blocks import block_size, blocks
-from dign.augment.operations import affine, autocontrast, equalize, fourier, posterize, solarize, translate
+from dign.augment.geometry import rotation
+from dign.augment.operations import affine, autocontrast, equalize, fourier, posterize, solarize
+from dign.augment.sliding import shear_x, shear_y, translate
 from dign.core.compiled_draws import define_draw
 from dign.core.errors import unknown_name
 from dign.core.image_rng import global_batch_size, local_slice
@@ -24,12 +25,6 @@ NINE = (
 """The operations of AugMix, none of which is among the corruptions of the benchmark."""
 OPERATIONS = (*NINE, "fourier")
 """All operations that a chain may be made of."""
-
-_GROUP_OF = {name: name.split("-")[0] for name in OPERATIONS} | {"rotate": "bend", "shear-x": "bend", "shear-y": "bend"}
-_GROUPS = ("nothing", *sorted(set(_GROUP_OF.values())))
-"""Operations that are carried out by the same call."""
-GEOMETRIC = ("rotate", "shear-x", "shear-y", "translate-x", "translate-y")
-"""Operations that are warps."""
 
 
 def chains(
@@ -72,10 +67,10 @@ def chains(
     rows = copies.flatten(0, 1)
     severities = _each(severity, x.device)
     severities = (severities[:, None] if severities.dim() == 1 else severities).expand(len(x), count)
-    for group, job in _draw_jobs(severities, x.shape[-2:], depth, operations, generator):
+    for operation, job in _draw_jobs(severities, depth, operations, generator):
         for values in zip(*(values.split(block_size(x)) for values in job), strict=True):
             few = _Job(*values)
-            _put(rows, few.row, _apply(group, _take(rows, few.row), few))
+            _put(rows, few.row, _apply(operation, _take(rows, few.row), few))
     return copies
 
 
@@ -152,9 +147,7 @@ class _Structure(NamedTuple):
     order: Tensor
     """(A,), the place of each application in (step, image, chain): the order in which they are carried out."""
     sizes: list[int]
-    """How many belong to each step and group, step by step: they add up to A."""
-    kind: Tensor
-    """(A,), index into GEOMETRIC, or -1."""
+    """How many belong to each step and operation, or none, step by step: they add up to A."""
     waves: Tensor
     """Where "fourier" is applied, as places in (step, image, chain) of the global batch."""
 
@@ -165,20 +158,16 @@ class _Job(NamedTuple):
     row: Tensor
     level: Tensor
     """0 to 10."""
-    matrix: Tensor
-    """(A,2,3), for the geometric operations."""
+    sign: Tensor
+    """-1 or 1."""
     wave: Tensor
     """(A,6), numbers in [0,1) for the operation "fourier"; (A,0) where it is not in use."""
 
 
 def _draw_jobs(
-    severities: Tensor,
-    image_size: Sequence[int],
-    depth: int | None,
-    operations: tuple[str, ...],
-    generator: torch.Generator | None,
+    severities: Tensor, depth: int | None, operations: tuple[str, ...], generator: torch.Generator | None
 ) -> Iterator[tuple[str, _Job]]:
-    """What happens in the chains, as (group, job), step by step; `severities` are (N,count).
+    """What happens in the chains, as (operation, job), step by step; `severities` are (N,count).
 
     Everything is drawn for the global batch, of which a part is kept. Which operation comes where is drawn on the host,
     which has to know how many images each call gets; levels and signs are drawn on the device.
@@ -197,14 +186,12 @@ def _draw_jobs(
         values = torch.rand(len(structure.waves), 6, generator=generator, device=device, dtype=torch.float32)
         wave.view(-1, 6).index_copy_(0, copy_to_device(structure.waves, device), values)
     wave = local_slice(wave, generator, images=1).flatten(0, 2)
-    order, kind = copy_to_device(torch.stack((structure.order, structure.kind)), device)
-    level, sign = level[order], sign[order]
-    row = order.remainder(max(severities.numel(), 1))
-    jobs = _Job(row, level, _matrices(kind, level, sign, image_size), wave[order])
+    order = copy_to_device(structure.order, device)
+    jobs = _Job(order.remainder(max(severities.numel(), 1)), level[order], sign[order], wave[order])
     for number, job in enumerate(zip(*(values.split(structure.sizes) for values in jobs), strict=True)):
-        group = _GROUPS[number % len(_GROUPS)]
-        if group != "nothing" and structure.sizes[number]:
-            yield group, _Job(*job)
+        operation = (None, *OPERATIONS)[number % (len(OPERATIONS) + 1)]
+        if operation and structure.sizes[number]:
+            yield operation, _Job(*job)
 
 
 def _arrange(
@@ -217,14 +204,11 @@ def _arrange(
     if lengths is not None:
         operation = torch.where(step < 1 + (3 * lengths).long(), operation, -1)
     waves = (operation == OPERATIONS.index("fourier")).flatten().nonzero().flatten()
-    operation = local_slice(operation, generator, images=1)
-    groups = torch.tensor([0] + [_GROUPS.index(_GROUP_OF[name]) for name in OPERATIONS])
-    kinds = torch.tensor([-1] + [GEOMETRIC.index(name) if name in GEOMETRIC else -1 for name in OPERATIONS])
-    operation = operation + 1  # 0: nothing
-    key = (step * len(_GROUPS) + groups[operation]).flatten()
-    order = key.argsort()
-    sizes = torch.bincount(key, minlength=len(pick) * len(_GROUPS)).tolist()
-    return _Structure(order, sizes, kinds[operation.flatten()[order]], waves)
+    operation = local_slice(operation, generator, images=1) + 1  # 0: none
+    kinds = len(OPERATIONS) + 1
+    key = (step * kinds + operation).flatten()
+    sizes = torch.bincount(key, minlength=len(pick) * kinds).tolist()
+    return _Structure(key.argsort(), sizes, waves)
 
 
 def _signs(drawn: Tensor) -> Tensor:
@@ -238,38 +222,29 @@ def _index(name: str) -> int:
     return OPERATIONS.index(name)
 
 
-def _matrices(kind: Tensor, level: Tensor, sign: Tensor, image_size: Sequence[int]) -> Tensor:
-    """The warps of the geometric operations (A,2,3), their parameters scaled as AugMix's authors do."""
-    height, width = image_size
-    amount = sign * level * 0.03
-    columns, rows = sign * _whole(level, width / 3), sign * _whole(level, height / 3)
-    none = torch.zeros_like(amount)
-    kinds = {
-        "rotate": geometry.rotation(sign * _whole(level, 30)),
-        "shear-x": geometry.shear(amount, none, image_size),
-        "shear-y": geometry.shear(none, amount, image_size),
-        "translate-x": geometry.shift(columns, none),
-        "translate-y": geometry.shift(none, rows),
-    }
-    stacked = torch.stack([kinds[name] for name in GEOMETRIC], dim=1)
-    chosen = kind[:, None] == torch.arange(len(GEOMETRIC), device=kind.device)  # one of five, or none
-    return (chosen[..., None, None] * stacked).sum(1)
-
-
-def _apply(group: str, images: Tensor, job: _Job) -> Tensor:
-    if group == "autocontrast":
+def _apply(operation: str, images: Tensor, job: _Job) -> Tensor:
+    """An operation at the job's levels, which are scaled as AugMix's authors do."""
+    level, sign = job.level, job.sign
+    height, width = images.shape[-2:]
+    if operation == "autocontrast":
         return autocontrast(images)
-    if group == "equalize":
+    if operation == "equalize":
         return equalize(images)
-    if group == "posterize":
-        return posterize(images, (4 - _whole(job.level, 4)).clamp(min=1))  # PIL takes no fewer bits
-    if group == "solarize":
-        return solarize(images, (256 - _whole(job.level, 256)).clamp(min=1))
-    if group == "translate":
-        return translate(images, job.matrix)
-    if group == "bend":
-        return affine(images, job.matrix)
-    return _wave(images, job.level, job.wave)
+    if operation == "posterize":
+        return posterize(images, (4 - _whole(level, 4)).clamp(min=1))  # PIL takes no fewer bits
+    if operation == "solarize":
+        return solarize(images, (256 - _whole(level, 256)).clamp(min=1))
+    if operation == "rotate":
+        return affine(images, rotation(sign * _whole(level, 30)))
+    if operation == "shear-x":
+        return shear_x(images, sign * level * 0.03)
+    if operation == "shear-y":
+        return shear_y(images, sign * level * 0.03)
+    if operation == "translate-x":
+        return translate(images, sign * _whole(level, width / 3), torch.zeros_like(level))
+    if operation == "translate-y":
+        return translate(images, torch.zeros_like(level), sign * _whole(level, height / 3))
+    return _wave(images, level, job.wave)
 
 
 def _whole(level: Tensor, largest: float) -> Tensor:

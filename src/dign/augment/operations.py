@@ -8,7 +8,8 @@ import math
 import torch
 from torch import Tensor
 
-from dign.augment.geometry import sample, source_positions, warp
+from dign.augment.geometry import sample, source_positions
+from dign.augment.sliding import NUDGE
 from dign.core.pixels import divide, whole_to_uint8
 
 
@@ -41,7 +42,7 @@ def equalize(images: Tensor) -> Tensor:
     one = torch.ones(1, 1, device=images.device, dtype=torch.float32).expand_as(values)
     histogram = one.new_zeros(len(values), 256).scatter_add_(1, values, one)
     below = histogram.cumsum(1) - histogram
-    step = divide((below * (histogram > 0)).amax(1, keepdim=True), 255).floor_()
+    step = divide(below.gather(1, values.amax(1, keepdim=True)), 255).floor_()
     spread = below.add_((step / 2).floor_()).div_(step.clamp(min=1)).floor_().clamp_(max=255)
     levels = torch.arange(256, device=images.device, dtype=spread.dtype)
     table = torch.where(step > 0, spread, levels).to(torch.uint8)
@@ -64,19 +65,9 @@ def solarize(images: Tensor, threshold: Tensor) -> Tensor:
     >>> solarize(torch.tensor([[[[200, 63]]]], dtype=torch.uint8), torch.tensor([128]))
     tensor([[[[55, 63]]]], dtype=torch.uint8)
     """
-    bright = images > (threshold - 1).to(torch.uint8).view(-1, 1, 1, 1)
-    return images ^ bright.to(torch.uint8).mul_(255)  # inverting eight bits: 255 - v
-
-
-def translate(images: Tensor, matrices: Tensor) -> Tensor:
-    """Shift by whole pixels: what `affine` returns for such matrices, without its interpolation.
-
-    >>> from dign.augment.geometry import shift
-    >>> row = torch.tensor([[[[1, 2, 3]]]], dtype=torch.uint8)
-    >>> translate(row, shift(torch.tensor([1.0]), torch.tensor([0.0])))
-    tensor([[[[2, 3, 0]]]], dtype=torch.uint8)
-    """
-    return whole_to_uint8(warp(images.float(), matrices, mode="nearest"))
+    below = (threshold - 1).to(torch.int16).view(-1, 1, 1, 1) - images
+    negative = below.bitwise_right_shift_(15).to(torch.uint8)  # 255 where it is
+    return images ^ negative  # inverting eight bits: 255 - v
 
 
 def affine(images: Tensor, matrices: Tensor) -> Tensor:
@@ -91,8 +82,7 @@ def affine(images: Tensor, matrices: Tensor) -> Tensor:
               [1, 3]]]], dtype=torch.uint8)
     """
     positions = source_positions(matrices, images.shape[-2:])
-    # Nudged: a value that should be whole may have come out a rounding error below it.
-    warped = whole_to_uint8(sample(images.float(), positions, padding="border").add_(1e-3))
+    warped = whole_to_uint8(sample(images.float(), positions, padding="border").add_(NUDGE))
     inside = positions.to(torch.int8).view(torch.int16) == 0  # both coordinates, between -1 and 1, are cut to zero
     return warped.mul_(inside.view(torch.uint8).view(-1, 1, *images.shape[-2:]))
 
