@@ -29,27 +29,34 @@ def main(folders: list[str]) -> None:
     if not folders:
         sys.exit(__doc__)
     runs = [file.parent for folder in folders for file in sorted(Path(folder).glob("*/results.json"))]
-    new = dict(keep(run) for run in runs)
-    seconds = dict(sorted((read_seconds() | new).items()))
-    write_text(SECONDS, "run,seconds\n" + "".join(f"{name},{value}\n" for name, value in seconds.items()))
-    earlier = [file for file in sorted(HERE.glob("cifar10-*.json")) if file.stem not in new]
-    report = ["dign", "report", *runs, *earlier, "--quiet"]
-    with TemporaryDirectory() as elsewhere:  # the page is some megabytes
-        subprocess.run([*report, "--out", Path(elsewhere, "page.html"), "--figure", HERE / "rivals.png"], check=True)
-    subprocess.run([*report, "--format", "markdown", "--out", HERE / "table.md"], check=True)
+    with TemporaryDirectory() as elsewhere:  # all results alike, those of new runs with what each image got
+        place = Path(elsewhere)
+        new = dict(keep(run, place) for run in runs)
+        for file in HERE.glob("cifar10-*.json"):
+            if file.stem not in new:
+                Results.load(file).save(place / file.stem / "results.json")
+        seconds = dict(sorted((read_seconds() | new).items()))
+        write_text(SECONDS, "run,seconds\n" + "".join(f"{name},{value}\n" for name, value in seconds.items()))
+        report = ["dign", "report", place, "--quiet"]
+        subprocess.run([*report, "--out", place / "page.html", "--figure", HERE / "rivals.png"], check=True)
+        subprocess.run([*report, "--format", "markdown", "--out", HERE / "table.md"], check=True)
     text = (HERE / "README.md").read_text()
     before, _, rest = text.partition(START)
     write_text(HERE / "README.md", before + START + table() + END + rest.partition(END)[2])
 
 
-def keep(folder: Path) -> tuple[str, float]:
-    """Store the results of a run, called as its method is; its name, and the seconds that its training took."""
+def keep(folder: Path, place: Path) -> tuple[str, float]:
+    """Store the results of a run, called as its method is, here and whole in a folder of `place`.
+
+    Its name, and the seconds that its training took.
+    """
     run = load_run(folder)
     masked = run.results.run.method == "dign" and run.config.get("settings.dign.density", 1) < 1
     title = run.results.run.title + (", masked" if masked else "")
     name = f"{folder.name.replace('-dign-', '-dign-masked-')}" if masked else folder.name
-    results = replace(run.results, images=None, run=replace(run.results.run, title=title, name=name))
-    results.save(HERE / f"{name}.json")
+    results = replace(run.results, run=replace(run.results.run, title=title, name=name))
+    results.save(place / name / "results.json")
+    replace(results, images=None).save(HERE / f"{name}.json")
     return name, run.details["seconds"]
 
 

@@ -12,7 +12,7 @@ from dign.app.answers import Examples, calibration_under, common_profile, look, 
 from dign.app.cards import stylesheet
 from dign.corruptions import corrupt
 from dign.metrics import Calibration
-from dign.runs.predict import predict_files, read_images
+from dign.runs.predict import predict, read_images
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ def test_a_model_sees_what_evaluation_would_show_it_at_its_own_size(gray, make_p
 def test_it_agrees_with_dign_predict(runs, gray):
     players = open_players(runs, "cpu")
     (view,) = look(players[:1], gray, "snow", 0)  # not the second, RSE, which predicts with noise of its own
-    predicted = next(predict_files(players[0].classifier, [gray], draws=1, top=5, device="cpu"))
+    predicted = predict(players[0].classifier, [gray], draws=1, top=5, device="cpu")[0]
     assert dict(view.top) == pytest.approx(predicted.top, abs=1e-6) and len(view.top) == 5
 
 

@@ -29,4 +29,4 @@ def test_lines_of_options_break_between_options(dign_command, monkeypatch):
     assert len(options) > 30 and max(map(len, options)) <= 80
     assert all(word.startswith("--") and " " in word for line in options for word in line.strip().split("  "))
     assert "    --width 3  --depth none  --severity none  --alpha 1" in lines
-    assert "    --operations autocontrast,equalize,... (9 names)  --weight 12" in lines
+    assert "    --operations autocontrast,equalize,... (9 in all)  --weight 12" in lines

@@ -20,4 +20,6 @@ def test_parts_merge_to_the_whole_in_order():
     brier = (probabilities - functional.one_hot(labels, 4)).square().sum(1)
     assert torch.allclose(merged.losses[:, 1], brier) and torch.equal(merged.losses, whole.losses)
     assert merged.losses[:, 0].mean().item() == pytest.approx(merged.loss.compute())
+    sure = Tally.of(torch.tensor([[1.000001, 0.0]]), torch.tensor([0]), 16)
+    assert sure.losses.tolist() == [[0.0, 0.0]], "a probability that is rounded above 1 has no negative loss"
     assert Tally.of(probabilities[:20], labels[:20], 16) != whole

@@ -16,7 +16,7 @@ from dign.methods import Standard
 from dign.runs.calibrator import Calibrator, HeldOut
 from dign.runs.classifier import Classifier
 from dign.runs.ensemble import Ensemble
-from dign.runs.predict import Promise, find_images, measure_stability, predict, predict_files, read_images
+from dign.runs.predict import Promise, find_images, measure_stability, predict, read_images
 
 
 class Brightness(nn.Module):
@@ -67,8 +67,8 @@ def test_noise_is_clipped_as_an_image_file_would_be():
 
 def test_an_images_result_does_not_depend_on_the_others(tmp_path):
     files = [save(tmp_path / f"{level}.png", level) for level in (120, 128, 135)]
-    together = list(predict_files(classifier(), files, draws=60))
-    alone = [next(predict_files(classifier(), [file], draws=60)) for file in files]
+    together = predict(classifier(), files, draws=60)
+    alone = [predict(classifier(), [file], draws=60)[0] for file in files]
     assert together == alone
     assert [each.label for each in together] == ["dark", "bright", "bright"]
     assert together[0].confidence == pytest.approx(1 / (1 + math.exp(100 * (120 / 255 - 0.5))), rel=1e-5)
@@ -117,7 +117,7 @@ def test_hidden_folders_are_passed_over_as_in_training(tmp_path):
 
 def test_files_folders_and_arrays_give_the_same_predictions(tmp_path):
     files = [save(tmp_path / f"{level}.png", level, (4, 4)) for level in (120, 135)]
-    expected = list(predict_files(classifier(), files, draws=20))
+    expected = predict(classifier(), files, draws=20)
     assert predict(classifier(), tmp_path, draws=20) == predict(classifier(), files, draws=20) == expected
     pixels = read_images(files, (4, 4))
     for images in (pixels, pixels.numpy(), pixels / 255):

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from dign.augment.geometry import sample, source_positions
-from dign.augment.sliding import NUDGE
-from dign.core.pixels import divide, whole_to_uint8
+from dign.core.pixels import NUDGE, divide, whole_to_uint8
 
 
 def autocontrast(images: Tensor) -> Tensor:
@@ -65,9 +64,9 @@ def solarize(images: Tensor, threshold: Tensor) -> Tensor:
     >>> solarize(torch.tensor([[[[200, 63]]]], dtype=torch.uint8), torch.tensor([128]))
     tensor([[[[55, 63]]]], dtype=torch.uint8)
     """
-    below = (threshold - 1).to(torch.int16).view(-1, 1, 1, 1) - images
-    negative = below.bitwise_right_shift_(15).to(torch.uint8)  # 255 where it is
-    return images ^ negative  # inverting eight bits: 255 - v
+    distance = (threshold - 1).to(torch.int16).view(-1, 1, 1, 1) - images
+    bright = distance.bitwise_right_shift_(15).to(torch.uint8)  # -1 where it is negative, which is 255 as uint8
+    return images ^ bright  # inverting eight bits: 255 - v
 
 
 def affine(images: Tensor, matrices: Tensor) -> Tensor:

@@ -8,10 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dign.core.pixels import whole_to_uint8
-
-NUDGE = 1e-3
-"""Added before values are cut down to whole levels: one that should be whole may be a rounding error below that."""
+from dign.core.pixels import NUDGE, whole_to_uint8
 
 
 def translate(images: Tensor, columns: Tensor, rows: Tensor) -> Tensor:

@@ -139,7 +139,7 @@ def _format_value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, tuple) and len(value) > 3:
-        return f"{','.join(value[:2])},... ({len(value)} names)"
+        return f"{','.join(map(str, value[:2]))},... ({len(value)} in all)"
     return (",".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()) or "''"
 
 

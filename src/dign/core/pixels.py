@@ -7,6 +7,9 @@ from torch import Tensor
 
 from dign.core.errors import UserError
 
+NUDGE = 1e-3
+"""Added to values that are then cut down to whole levels: one that should be whole may be a rounding error below."""
+
 
 def to_float(images: Tensor, dtype: torch.dtype = torch.float32, *, channels_last: bool = False) -> Tensor:
     """Images as float in [0,1]: uint8 is divided by 255, float is taken to be in [0,1] already.

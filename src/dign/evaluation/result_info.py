@@ -63,7 +63,7 @@ class RunInfo:
 
 @dataclass(frozen=True)
 class EvaluationInfo:
-    """On what, how, where, when and by which code was measured; None where a file does not say.
+    """On what, how, where, when and by which code was measured; None where a file does not say, but for the precision.
 
     Attributes:
         split: Which images were measured.
@@ -113,7 +113,7 @@ class EvaluationInfo:
 
     @classmethod
     def from_json(cls, value: Any) -> EvaluationInfo:
-        """Unknown keys are ignored, missing ones are None."""
+        """Unknown keys are ignored, missing ones are as by default."""
         given = as_object(value, "evaluation")
         found: dict[str, Any] = {}
         for key in (spec.name for spec in fields(cls) if given.get(spec.name) is not None):

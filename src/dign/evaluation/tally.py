@@ -29,7 +29,7 @@ class Tally:
     confidences: SmoothECE = field(default_factory=SmoothECE)
     answers: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int32))
     labels: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int32))
-    losses: Tensor = field(default_factory=lambda: torch.empty(0, 2))
+    losses: Tensor = field(default_factory=lambda: torch.empty(0, 2, dtype=torch.float32))
 
     @classmethod
     def empty(cls, bins: int) -> Tally:
@@ -44,7 +44,7 @@ class Tally:
             metric.update(probabilities, labels)
         tally.answers, tally.labels = probabilities.argmax(1).int(), labels.int()
         found = log_losses(probabilities, labels), brier_losses(probabilities, labels)
-        tally.losses = torch.stack(found, dim=1).float()
+        tally.losses = torch.stack(found, dim=1).float().clamp(min=0)  # a probability may be rounded above 1
         return tally
 
     def merge(self, other: Tally) -> None:

@@ -103,7 +103,7 @@ class Evaluation:
         how = results.evaluation
         found = {name: set(corruption.severities) for name, corruption in results.corruptions.items()}
         benchmark = Path(self.benchmark).name if self.benchmark else None
-        if how.split != self.split or how.benchmark != benchmark or (how.precision or "32") != self.precision:
+        if how.split != self.split or how.benchmark != benchmark or how.precision != self.precision:
             return False
         if (self.temperature and not results.temperature) or how.limit != self.images:
             return False

@@ -84,7 +84,7 @@ def _actions(
     network = model
     model, optimizer = fabric.setup(network, optimizer)
     method = make_run_method(config)
-    probabilities = in_precision(partial(method.predict, network), precision, fabric.device)
+    probabilities = in_precision(partial(method.predict, network), network, precision, fabric.device)
     generator = torch.Generator(fabric.device).manual_seed(0)
     transforms = make_transforms(config)
 

@@ -103,7 +103,7 @@ def _measured(results: Results | None) -> list[str]:
         return ["Not evaluated as it is: `dign evaluate RUN` before `dign hub save RUN DIR` puts the table here."]
     how = results.evaluation
     dign = (how.versions or {}).get("dign")
-    mixed = f" in mixed precision ({_plain(how.precision)})" if how.precision else ""
+    mixed = f" in mixed precision ({_plain(how.precision)})" if how.precision != "32" else ""
     lines = [
         f"On the {_plain(how.split)} split ({how.images} images), corruptions of profile {_plain(how.profile)}, seed "
         f"{how.seed}, pooled without {EXCLUDED}; measured{mixed} {_plain(how.time)} with dign "

@@ -137,8 +137,8 @@ def predict(
         One `Prediction` per image, in order. It does not depend on the other images.
 
     Raises:
-        UserError: A file cannot be read, or none of those that are left can, or the images have the wrong shape, type
-            or range.
+        UserError: A file cannot be read, with `skip_unreadable` none of them can, or the images have the wrong shape,
+            type or range.
 
     Example:
         >>> predict("runs/photos", ["holiday.jpg", "pictures/"])  # doctest: +SKIP
@@ -156,8 +156,9 @@ def predict(
         batch = _check_images(torch.as_tensor(images), classifier.image_size)
         return list(predict_images(classifier, batch, [str(index) for index in range(len(batch))], **options))
     paths = [images] if isinstance(images, str | Path) else images
-    files = find_images(paths)
-    return list(predict_files(classifier, files, skip_unreadable=skip_unreadable, **options))
+    size, framing = classifier.image_size, classifier.framing
+    files, pixels = read_pictures(find_images(paths), size, framing, skip_unreadable=skip_unreadable)
+    return list(predict_images(classifier, pixels, [replace_unprintable(file) for file in files], **options))
 
 
 def _check_images(images: Tensor, image_size: tuple[int, int]) -> Tensor:
@@ -202,7 +203,7 @@ def read_images(
 def read_pictures(
     files: Sequence[Path], image_size: tuple[int, int], framing: Framing = MIDDLE, *, skip_unreadable: bool = False
 ) -> tuple[list[Path], Tensor]:
-    """The files that were read, and their images as `read_images` gives them."""
+    """As `read_images`, with the files that were read: fewer than were named, where some are left out."""
     images, reasons = _read_what_can_be_read(files, image_size, framing)
     if skip_unreadable:
         if not images:
@@ -232,19 +233,6 @@ def _read_what_can_be_read(
     read_files = list(map_in_parallel(read, files))
     reasons = {file: str(got) for file, got in zip(files, read_files, strict=True) if isinstance(got, UserError)}
     return [got for got in read_files if not isinstance(got, UserError)], reasons
-
-
-def predict_files(
-    classifier: Classifier,
-    files: Sequence[Path],
-    *,
-    skip_unreadable: bool = False,
-    **options: Any,
-) -> Iterator[Prediction]:
-    """Predict each file in turn, with the options of `predict`; all files are read before the first prediction."""
-    size, framing = classifier.image_size, classifier.framing
-    kept, images = read_pictures(files, size, framing, skip_unreadable=skip_unreadable)
-    yield from predict_images(classifier, images, [replace_unprintable(file) for file in kept], **options)
 
 
 def predict_images(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dign.report.analysis.confidence_quantities import CALIBRATION, RAW
+from dign.evaluation.image_record import LOSSES, POOLS
+from dign.report.analysis.confidence_quantities import CALIBRATION, RAW, UNCERTAINTY
 from dign.report.analysis.quantities import CLEAN_ACCURACY, MEANS, SET_MEANS, Quantity, corruption_accuracy
 from dign.report.analysis.significance import TEST, Difference, compare_groups, correct, count_pairs
 from dign.report.analysis.story import main_quantity, ranking
@@ -83,6 +84,7 @@ def comparison_table(study: Study) -> Table | None:
         *SET_MEANS,
         *map(corruption_accuracy, study.corruptions),
         *CALIBRATION.values(),
+        *(UNCERTAINTY[place, score] for place in POOLS for score in LOSSES),
     ]
     if any(run.results.calibrator for run in study.runs):
         quantities += [replace(each, label=f"{each.label} as trained") for each in RAW.values()]

@@ -72,9 +72,9 @@ def _normal_mcnemar(only_first: int, only_second: int) -> float:
 def compare_images(first: Group, second: Group, quantity: Quantity) -> ImageDifference | None:
     """The difference in a quantity over images, at the seeds that both groups have.
 
-    The images are resampled, each with all it got under all conditions, so that conditions are not taken for
-    independent. None where a run keeps no record of its images, or they are not the same, or the quantity cannot be
-    computed from it.
+    An image counts once, with all it got under all conditions, so that conditions are not taken for independent. Scores
+    that are no means over images are resampled. None where a run keeps no record of its images, or they are not the
+    same, or the quantity cannot be computed from it.
     """
     if quantity.images is None:
         return None
