@@ -98,7 +98,8 @@ def test_results_in_another_precision_are_not_those_of_the_grid():
         return make_fake_results(how, ["fog"], [1])
 
     exact, mixed = (Evaluation.from_mapping({"only": "fog", "severity": 1, "precision": p}) for p in ("32", "bf16"))
-    assert exact.describes(results(None)) and not exact.describes(results("bf16"))
-    assert mixed.describes(results("bf16")) and not mixed.describes(results(None))
+    assert exact.describes(results("32")) and not exact.describes(results("bf16"))
+    assert mixed.describes(results("bf16")) and not mixed.describes(results("32"))
+    assert EvaluationInfo.from_json({}).precision == "32", "what files that do not say were measured in"
     with pytest.raises(UserError, match="Unknown precision '64'"):
         Evaluation.from_mapping({"precision": "64"})
