@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dign.corruptions.sets import FURTHER_SETS, SETS, TITLES
-from dign.metrics.aggregation import MCA_CORRUPTIONS, MCA_N_CORRUPTIONS
+from dign.evaluation.image_record import POOLS
 from dign.report.load import Run
 
 
@@ -31,7 +31,7 @@ def conditions_of(place: str) -> Callable[[Run], list[tuple[str, int]]]:
     def choose(run: Run) -> list[tuple[str, int]]:
         if place == "clean":
             return [("clean", 0)]
-        wanted = {"noise": MCA_N_CORRUPTIONS, "all": MCA_CORRUPTIONS}.get(place) or SETS[place]
+        wanted = POOLS.get(place) or SETS[place]
         corruptions = run.results.corruptions
         return [(name, level) for name in wanted if name in corruptions for level in corruptions[name].severities]
 
