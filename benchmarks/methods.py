@@ -4,7 +4,7 @@
     python benchmarks/methods.py augmix          one part: augmix, images, dign, best, passes or compiled
     python benchmarks/methods.py --threads 2     on two threads (PIL keeps to one)
 
-augmix   views per second of batched AugMix against AugMix with PIL, image by image (target: at least 10 times)
+augmix   views per second of batched AugMix against AugMix with PIL, image by image (target: 10 times, better 15)
 images   what the augmentations of each method take, against a Standard step of the same batch (target: at most a tenth)
 dign     a DiGN step with n = 3 against four Standard steps of the same batch (target: at most 1.03 times)
 best     DiGN channels-last, by Winograd's algorithm, branches in one batch, in memory that is reused, as `dign train`

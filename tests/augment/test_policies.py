@@ -16,6 +16,7 @@ from dign.augment.policies import (
     trivial_amounts,
     trivial_augment,
 )
+from dign.core.errors import UserError
 
 THEIR_NAMES = {"nothing": "Identity", "autocontrast": "AutoContrast"}
 COLORS = ("nothing", "brightness", "color", "contrast", "sharpness", "posterize", "solarize", "equalize", "invert")
@@ -101,3 +102,25 @@ def test_what_happens_to_an_image_is_the_table_s_row_for_it(monkeypatch):
     shift = -auto_amounts("translate-x", (16, 16))[9].item()
     expected = torch.stack((ours(rotated, "translate-x", shift)[0], ours(images, "translate-x", shift)[1]))
     assert torch.equal((auto_augment(x) * 255).round().to(torch.uint8), expected)
+
+
+def test_trivial_augment_takes_operation_level_and_sign_as_drawn(monkeypatch):
+    """Operation 5 of 14, rotate, at level 10 of 31, 45 degrees, either way; operation 11, solarize, has no sign."""
+    x = torch.rand(3, 3, 16, 16, generator=torch.Generator().manual_seed(1)).mul(255).round().div(255)
+    draw = torch.tensor([[5.5 / 14, 10.5 / 31, 0.9], [5.5 / 14, 10.5 / 31, 0.1], [11.5 / 14, 15.5 / 31, 0.1]])
+    monkeypatch.setattr("dign.augment.policies._draw_on_host", lambda *_: draw)
+    images = (x * 255).round().to(torch.uint8)
+    expected = torch.stack(
+        (ours(images, "rotate", 45.0)[0], ours(images, "rotate", -45.0)[1], ours(images, "solarize", 127.5)[2])
+    )
+    assert torch.equal((trivial_augment(x) * 255).round().to(torch.uint8), expected)
+
+
+@pytest.mark.parametrize("augment", [auto_augment, trivial_augment])
+def test_gray_images_are_color_images_with_equal_channels(augment):
+    gray = torch.rand(300, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    made = augment(gray, torch.Generator().manual_seed(0))
+    expected = augment(gray.expand(-1, 3, -1, -1), torch.Generator().manual_seed(0))
+    assert torch.equal(made, expected[:, :1])
+    with pytest.raises(UserError, match="not 4 channels"):
+        augment(torch.rand(2, 4, 8, 8))

@@ -2,9 +2,12 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
+from dign.augment import primitives
+from dign.augment.chains import dirichlet
 from dign.augment.primitives import (
     MODES,
     _arcsine,
@@ -144,3 +147,57 @@ def test_mixtures_differ_stay_in_range_and_leave_the_batch_alone(x):
         assert view.shape == x.shape and view.min() >= -1e-6 and view.max() <= 1 + 1e-6
         assert all((view[i] - x[i]).abs().max() > 1e-3 for i in range(3))
     assert torch.equal(mix_primitives(x, 2, generator=generator())[0], first)
+
+
+def test_a_mixture_is_the_sum_of_its_own_chains_with_their_weights(x, monkeypatch):
+    """Transforms write the number of their row: chain w of view v of image n is row (n * views + v) * width + w."""
+    views, width, drawn = 2, 3, []
+
+    def number(rows, job):
+        return torch.zeros_like(rows) + job.place.view(-1, 1, 1, 1) / 100
+
+    def record(*arguments):
+        drawn.append(dirichlet(*arguments))
+        return drawn[-1]
+
+    monkeypatch.setattr(primitives, "_TRANSFORMS", (number,) * 3)
+    monkeypatch.setattr(primitives, "dirichlet", record)
+    made = mix_primitives(x, views, width=width, generator=generator())
+    weights, shares = drawn[:views], [each[:, 0] for each in drawn[views:]]
+    assert [tuple(each.shape) for each in drawn] == [(3, width)] * views + [(3, 2)] * views
+    for view in range(views):
+        for image in range(3):
+            mixture = sum(
+                weights[view][image, chain].item() * ((image * views + view) * width + chain) / 100
+                for chain in range(width)
+            )
+            share = shares[view][image].item()
+            torch.testing.assert_close(made[view, image], (1 - share) * x[image] + share * mixture)
+
+
+def test_strengths_are_drawn_as_published(monkeypatch):
+    """Filters up to SIGMA, and color curves of 1 to 100 waves up to TEMPERATURE, evenly; displacements of 2 to 100."""
+    seen = {}
+    for name in ("filter_randomly", "deform_randomly", "color_randomly"):
+        monkeypatch.setattr(primitives, name, lambda rows, *drawn, name=name: seen.setdefault(name, drawn))
+    count = 20_000
+    job = primitives._Job(torch.arange(count), count, torch.arange(count), generator())
+    for transform in primitives._TRANSFORMS:
+        transform(torch.zeros(count, 1, 3, 3), job)
+    sigma = seen["filter_randomly"][0]
+    assert sigma.max() < 4 and sigma.mean().item() == pytest.approx(2, abs=0.05)
+    assert sigma.std().item() == pytest.approx(4 / math.sqrt(12), rel=0.03)
+    cut, temperature = seen["color_randomly"][:2]
+    assert torch.equal(cut.unique(), torch.arange(1, 101).float())
+    assert cut.mean().item() == pytest.approx(50.5, abs=1) and temperature.max() < 0.01
+    assert temperature.mean().item() == pytest.approx(0.005, rel=0.03)
+    cut, warmth = seen["deform_randomly"][:2]
+    assert (cut.min().item(), cut.max().item()) == (2, 100) and torch.equal(cut, cut.floor())
+    numbers = np.random.default_rng(0)
+    most = numbers.integers(3, 101, count)  # its bound
+    plain = np.minimum(np.floor(2 + (most + 1 - 2) * numbers.beta(0.5, 0.5, count)), most)
+    assert cut.mean().item() == pytest.approx(plain.mean().item(), abs=0.8)
+    assert cut.std().item() == pytest.approx(plain.std().item(), rel=0.04)
+    assert warmth.mean().item() == pytest.approx(0.5, abs=0.01) and warmth.var().item() == pytest.approx(
+        1 / 8, abs=0.005
+    )

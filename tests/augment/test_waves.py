@@ -37,3 +37,22 @@ def test_waves_are_drawn_for_each_channel_and_their_strength_is_exponential():
     assert not torch.allclose(added[:, 0], added[:, 1])
     strong = add_waves(gray, 50.0)
     assert strong.min() >= 0 and strong.max() <= 1
+
+
+def test_frequencies_and_directions_are_drawn_evenly(monkeypatch):
+    """1 to the longer side in cycles per image, and 448 directions from -pi to 0."""
+    seen = {}
+
+    def record(frequency, angle, strength, image_size):
+        seen.update(frequency=frequency, angle=angle)
+        return torch.zeros(1)
+
+    monkeypatch.setattr("dign.augment.waves.waves", record)
+    add_waves(torch.zeros(40_000, 1, 4, 6), 1.0, torch.Generator().manual_seed(0))
+    values, counts = seen["frequency"].unique(return_counts=True)
+    assert values.tolist() == [1, 2, 3, 4, 5, 6]
+    assert (counts / 40_000 - 1 / 6).abs().max() < 0.01
+    steps = seen["angle"] / -math.pi * 447
+    torch.testing.assert_close(steps, steps.round(), atol=1e-3, rtol=0)
+    counts = steps.round().long().flatten().bincount()
+    assert len(counts) == 448 and counts.min() > 45 and counts.max() < 145, "about 89 each"

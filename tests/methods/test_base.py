@@ -13,6 +13,8 @@ from dign.core.seeds import make_generator
 from dign.data.loading import load
 from dign.methods import (
     AT,
+    CURE,
+    LLR,
     METHODS,
     RSE,
     TRADES,
@@ -23,6 +25,7 @@ from dign.methods import (
     DeepAugment,
     DiGN,
     DiGNWithoutCR,
+    GradientRegularization,
     Method,
     MixUp,
     Standard,
@@ -347,6 +350,21 @@ def test_every_pair_of_methods_adds_up(recorder, x, y):
             if first is not second and not (first.mixes_inside and second.augment is not Method.augment):
                 outcome = (first() + second())(recorder, x, y, generator=generator())
                 assert sum(outcome.terms.values()).item() == pytest.approx(outcome.loss.item(), rel=1e-5)
+
+
+def test_python_s_sum_adds_methods_up_and_nothing_else_is_added():
+    assert sum([DiGN(), AugMix()]) == DiGN() + AugMix()
+    for other in (AugMix, "augmix", 1):
+        with pytest.raises(UserError, match=r"as in DiGN\(\) \+ AugMix\(\)"):
+            DiGN() + other
+        with pytest.raises(UserError, match=r"as in DiGN\(\) \+ AugMix\(\)"):
+            other + DiGN()
+
+
+@pytest.mark.parametrize("method", [GradientRegularization(), CURE(), LLR()])
+def test_a_method_that_needs_gradients_says_so_where_they_are_switched_off(method, recorder, x, y):
+    with torch.no_grad(), pytest.raises(UserError, match=r"outside of torch.no_grad\(\)"):
+        method(recorder, x, y)
 
 
 def test_a_sum_takes_each_method_once_and_wants_them_to_agree():

@@ -54,3 +54,16 @@ def test_a_run_makes_its_autoencoder_and_a_resumed_run_finds_it(tmp_path, monkey
     assert run.finished and str(tmp_path) not in (run.path / "config.toml").read_text()
     settled = run.method().settle(run.path, run.data().train, seed=0, device=torch.device("cpu"))
     assert settled.autoencoder == str(file) and file.stat().st_mtime_ns == written
+
+
+def test_an_autoencoder_that_is_not_there_is_named(recorder, x, y, tmp_path):
+    method = DeepAugment(networks="autoencoder", autoencoder=str(tmp_path / "none.safetensors"))
+    with pytest.raises(UserError, match=r"none.safetensors is not a readable autoencoder"):
+        method(recorder, x, y)
+
+
+def test_edited_networks_flip_features_so_that_labels_of_pixels_do_not_fit(x):
+    labels = torch.zeros(len(x), *x.shape[-2:], dtype=torch.long)
+    with pytest.raises(UserError, match="moves or mixes pixels"):
+        DeepAugment(networks="autoencoder")(torch.nn.Conv2d(3, 2, 1), x, labels)
+    DeepAugment()(torch.nn.Conv2d(3, 2, 1), x, labels)

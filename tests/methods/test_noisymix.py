@@ -4,7 +4,7 @@ from torch import nn
 
 from dign.core.errors import UserError
 from dign.core.image_rng import make_shared_generator
-from dign.methods import AugMix, DiGN, MixUp, NoisyMix
+from dign.methods import AT, CURE, LLR, AugMix, DiGN, MixUp, NoisyMix
 from dign.methods.labels import mix_with_partners
 from dign.methods.noisymix import draw_beta_2_5, find_stages, own_share
 from dign.models import build
@@ -150,3 +150,28 @@ def test_several_processes_draw_what_one_draws(network):
         for rank in range(2)
     ]
     torch.testing.assert_close(sum(shares) / 2, alone)
+
+
+@pytest.mark.parametrize("method", [CURE(step=0.5), LLR(steps=2)])
+def test_penalties_of_other_methods_are_those_of_images_that_are_not_mixed(network, x, y, method):
+    """They make passes of their own, in which nothing is mixed inside: labels must not be either."""
+    alone = method(network, x, y, generator=generator(3)).terms
+    method_draws = generator(3)
+    made = (method + NoisyMix(layers=("2",))).prepare(network, x, y, generator())
+    assert torch.equal(made.y_of_x, y) and made.y is not made.y_of_x
+    penalties = method.penalties(network, made.x, made.y_of_x, None, method_draws)
+    summed = (method + NoisyMix(layers=("2",)))(network, x, y, generator=generator()).terms
+    for name, value in penalties.items():
+        torch.testing.assert_close(value.detach(), alone[name])
+        if not isinstance(method, LLR):  # which draws where it starts after NoisyMix has drawn
+            torch.testing.assert_close(summed[name], alone[name])
+
+
+def test_an_attack_in_a_sum_is_of_images_and_labels_that_are_not_mixed(network, x, y, monkeypatch):
+    given = []
+    plain = AT.views
+    monkeypatch.setattr(AT, "views", lambda self, model, x, y, draw: given.append(y) or plain(self, model, x, y, draw))
+    (AT(steps=1) + NoisyMix(layers=("2",)))(network, x, y, generator=generator())
+    (MixUp() + AT(steps=1) + NoisyMix(layers=("2",)))(network, x, y, generator=generator())
+    assert torch.equal(given[0], y)
+    assert given[1].shares.shape == (6, 2), "mixed by MixUp, which changes the images, and not by NoisyMix"

@@ -288,7 +288,8 @@ def edited_networks(
     if torch.compiler.is_compiling():
         distorted: Tensor = _compiled_networks(x, path, redraw, batch)
         return distorted
-    weights = _read(path, str(x.device), x.dtype, Path(path).stat().st_mtime_ns)
+    modified = Path(path).stat().st_mtime_ns if Path(path).exists() else 0  # if not, the reader says so
+    weights = _read(path, str(x.device), x.dtype, modified)
     seed = torch.rand(1, generator=host_generator(generator), dtype=torch.float64)
     host = torch.Generator().manual_seed(int(seed.item() * 2**52))
     total = global_batch_size(len(x), generator) if batch is None else batch

@@ -1,7 +1,7 @@
 """Invert, brightness, color, contrast and sharpness of 8-bit images, as PIL has them, with a factor for each image.
 
-All take and return uint8 images (N,3,H,W). A factor (N,) of one leaves the image, zero gives the black, gray or smooth
-image, and more than one goes away from it.
+All take and return uint8 images (N,3,H,W), or gray ones (N,1,H,W). A factor (N,) of one leaves the image, zero gives
+the black, gray or smooth image, and more than one goes away from it.
 """
 
 import torch
@@ -70,6 +70,8 @@ def sharpness(images: Tensor, factor: Tensor) -> Tensor:
 
 def _gray(images: Tensor) -> Tensor:
     """Luma (N,1,H,W) in whole levels, in PIL's arithmetic of whole numbers."""
+    if images.shape[1] == 1:
+        return images.float()
     red, green, blue = images.int().unbind(1)
     return ((19595 * red + 38470 * green + 7471 * blue + 32768) >> 16)[:, None].float()
 

@@ -20,12 +20,10 @@ def autocontrast(images: Tensor) -> Tensor:
     >>> autocontrast(torch.tensor([[[[10, 20, 30]]]], dtype=torch.uint8))
     tensor([[[[  0, 127, 255]]]], dtype=torch.uint8)
     """
-    values = images.float()
-    low, high = values.amin((-2, -1), keepdim=True), values.amax((-2, -1), keepdim=True)
-    span = high - low
+    low = images.amin((-2, -1), keepdim=True).float()
+    span = images.amax((-2, -1), keepdim=True) - low
     # A flat channel: zero times one over one plus its own level. Elsewhere nothing is added.
-    values.sub_(low).mul_(255).div_(span.clamp(min=1)).floor_().add_(low * (span == 0))
-    return whole_to_uint8(values)
+    return whole_to_uint8((images - low).mul_(255).div_(span.clamp(min=1)).add_(low * (span == 0)))
 
 
 def equalize(images: Tensor) -> Tensor:
@@ -37,15 +35,15 @@ def equalize(images: Tensor) -> Tensor:
     >>> equalize(torch.arange(64, dtype=torch.uint8).repeat(1, 1, 64, 1))[0, 0, 0, ::21]
     tensor([  0,  90, 179, 255], dtype=torch.uint8)
     """
-    values = images.view(-1, images[0, 0].numel()).long()  # a row for each channel of each image
-    one = torch.ones(1, 1, device=images.device, dtype=torch.float32).expand_as(values)
-    histogram = one.new_zeros(len(values), 256).scatter_add_(1, values, one)
-    below = histogram.cumsum(1) - histogram
-    step = divide(below.gather(1, values.amax(1, keepdim=True)), 255).floor_()
-    spread = below.add_((step / 2).floor_()).div_(step.clamp(min=1)).floor_().clamp_(max=255)
-    levels = torch.arange(256, device=images.device, dtype=spread.dtype)
-    table = torch.where(step > 0, spread, levels).to(torch.uint8)
-    return table.gather(1, values).view_as(images)
+    levels = images.view(-1, images[0, 0].numel())  # a row for each channel of each image
+    values = levels.long()
+    counts = torch.zeros(len(values), 257, device=images.device, dtype=torch.int32)  # of v in column v + 1
+    counts[:, 1:].scatter_add_(1, values, torch.ones_like(values, dtype=torch.int32))
+    below = counts.cumsum(1, dtype=torch.int32)[:, :256].float()
+    step = divide(below.gather(1, levels.amax(1, keepdim=True).long()), 255).floor_()
+    spread = whole_to_uint8(below.add_((step / 2).floor_()).div_(step.clamp(min=1)).clamp_(max=255))
+    same = torch.arange(256, device=images.device, dtype=torch.uint8)
+    return torch.where(step > 0, spread, same).gather(1, values).view_as(images)
 
 
 def posterize(images: Tensor, bits: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 from dign.augment import enhance, geometry
 from dign.augment.operations import autocontrast, equalize, posterize
 from dign.core.compiled_draws import define_draw
+from dign.core.errors import UserError
 from dign.core.image_rng import global_batch_size, local_slice
 from dign.core.pixels import to_float, to_uint8
 from dign.core.placement import copy_to_device
@@ -142,13 +143,20 @@ def trivial_amounts(name: str) -> Tensor:
 
 
 def apply(images: Tensor, assignment: Assignment) -> Tensor:
-    """The uint8 images (N,3,H,W), each after its operation; warps take the nearest pixel and fill with black.
+    """The images, each after its operation; warps take the nearest pixel and fill with black.
+
+    They are uint8, (N,3,H,W) or gray (N,1,H,W).
+
+    Raises:
+        UserError: The images have another number of channels.
 
     >>> image = torch.tensor([[[[1, 2, 3]]] * 3], dtype=torch.uint8).view(1, 3, 1, 3)
     >>> right = Assignment(torch.tensor([OPERATIONS.index("translate-x")]), torch.tensor([1.0]))
     >>> apply(image, right)[0, 0]
     tensor([[0, 1, 2]], dtype=torch.uint8)
     """
+    if images.shape[1] not in (1, 3):
+        raise UserError(f"AutoAugment and TrivialAugment take color or gray images, not {images.shape[1]} channels.")
     order = assignment.operation.argsort(stable=True)
     sizes = torch.bincount(assignment.operation, minlength=len(OPERATIONS)).tolist()
     places = copy_to_device(order, images.device).split(sizes)

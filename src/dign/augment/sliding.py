@@ -53,7 +53,7 @@ def shear_y(images: Tensor, slopes: Tensor) -> Tensor:
     tensor([[[[7, 5],
               [4, 0]]]], dtype=torch.uint8)
     """
-    return shear_x(images.mT.contiguous(), slopes).mT.contiguous()
+    return shear_x(images.mT, slopes).mT.contiguous()
 
 
 def _windows(images: Tensor, row: Tensor, distance: Tensor, width: int) -> Tensor:

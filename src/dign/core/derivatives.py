@@ -60,12 +60,14 @@ def gradients(values: Tensor, inputs: Tensor) -> Tensor:
         inputs: Images (N,...) that require a gradient.
 
     Raises:
-        UserError: The model has no second derivative.
+        UserError: The model has no second derivative, or gradients are switched off.
 
     >>> x = torch.tensor([[3.0]], requires_grad=True)
     >>> gradients((x**3).sum(1), x)
     tensor([[27.]], grad_fn=<MulBackward0>)
     """
+    if not torch.is_grad_enabled():
+        raise UserError("gradients are switched off here, and this needs them: call it outside of torch.no_grad().")
     with explain_second_derivative():
         (made,) = torch.autograd.grad(values.sum(), inputs, create_graph=True)
     return made

@@ -38,12 +38,14 @@ class Material:
 
     Attributes:
         x: The batch, after what the methods' `augment` made of it: what "clean" means to their terms.
-        y: Its labels, mixed if images were.
+        y: The labels of what the model returns: mixed if images are, before it or inside it.
+        y_of_x: The labels of `x` as it is: unlike `y`, not mixed where images are mixed inside the model.
         views: The further batches, for each of the method's `losses`.
     """
 
     x: Tensor
     y: Labels
+    y_of_x: Labels
     views: list[list[Tensor]]
 
 
@@ -108,7 +110,8 @@ class Method:
         """Further weighted terms, which need more than logits: derivatives of the model with respect to the images.
 
         `x` is the clean batch and `clean` its logits (N,C). If the method `differentiates`, they are parts of one
-        graph, so that a gradient of the clean loss needs no further forward pass.
+        graph, so that a gradient of the clean loss needs no further forward pass, and `y` are the labels of these
+        logits; otherwise those of `x`, which are not mixed where images are mixed inside the model.
         """
         return {}
 
@@ -241,9 +244,11 @@ class Method:
     def prepare(self, model: nn.Module, x: Tensor, y: Tensor, generator: torch.Generator | None) -> Material:
         """Augment a batch and make the views of it; what is drawn is drawn here."""
         labels: Labels = y
+        of_x: Labels = y
         for part in self.parts:
             x, labels = part.augment(x, labels, generator)
-        return Material(x, labels, [part.views(model, x, labels, generator) for part in self.losses])
+            of_x = of_x if part.mixes_inside else labels
+        return Material(x, labels, of_x, [part.views(model, x, of_x, generator) for part in self.losses])
 
     def judge(self, clean: Tensor | None, views: Sequence[Sequence[Tensor]], y: Labels) -> dict[str, Tensor]:
         """The terms of all losses, from logits (N,C) of the clean batch and of each one's views."""
@@ -284,7 +289,7 @@ class Method:
         terms = self.judge(clean, seen, made.y.flatten())
         measured: dict[str, Tensor] = {}
         for part, views in zip(self.losses, made.views, strict=True):
-            terms |= part.penalties(model, x, made.y, clean, generator)
+            terms |= part.penalties(model, x, made.y if part.differentiates else made.y_of_x, clean, generator)
             measured |= part.measure(made.x, views)
         loss = torch.stack(list(terms.values())).sum()
         shown = {name: term.detach() for name, term in terms.items()}
@@ -292,8 +297,14 @@ class Method:
 
     def __add__(self, other: Method) -> Method:
         if not isinstance(other, Method):
-            return NotImplemented
+            raise UserError(f"methods are added to methods, as in DiGN() + AugMix(), not to {other!r}.")
         return Sum(parts=(*self.parts, *other.parts))
+
+    def __radd__(self, other: object) -> Method:
+        """`sum([DiGN(), AugMix()])` starts from 0."""
+        if other == 0:
+            return self
+        raise UserError(f"methods are added to methods, as in DiGN() + AugMix(), not to {other!r}.")
 
     def cross_entropy(self, logits: Tensor, y: Labels) -> Tensor:
         """The mean cross-entropy of logits (N,C) with label smoothing, in float32 at least."""
@@ -349,7 +360,9 @@ class Sum(Method):
                 raise UserError(f"the methods of a sum must agree in '{name}': set it on each of them.")
         for number, part in enumerate(parts):
             if part.mixes_inside and any(type(later).augment is not Method.augment for later in parts[number + 1 :]):
-                raise UserError(f"{part.title} mixes images inside the network, after all: write {part.title} last.")
+                raise UserError(
+                    f"{part.title} mixes images inside the network, after all others: write {part.title} last."
+                )
         super().__init__(label_smoothing=parts[0].label_smoothing, together=parts[0].together)
         object.__setattr__(self, "_parts", tuple(parts))
         object.__setattr__(self, "key", "+".join(keys))

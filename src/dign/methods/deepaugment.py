@@ -76,6 +76,7 @@ class DeepAugment(Method):
         check_integer(2, scale=self.scale)
         if self.share > 1:
             raise UserError(f"share must be a fraction of the batch, 0 to 1, not {self.share}.")
+        object.__setattr__(self, "moves_pixels", self.networks == "autoencoder")  # some of its edits flip features
 
     def views(self, model: nn.Module, x: Tensor, y: Labels, generator: torch.Generator | None) -> list[Tensor]:
         count = int(self.share * global_batch_size(len(x), generator))
