@@ -15,9 +15,11 @@ from dign.metrics import (
     Accuracy,
     AccuracyAtCoverage,
     AdaptiveECE,
+    BalancedAccuracy,
     Brier,
     Calibration,
     ClasswiseECE,
+    Confusion,
     DebiasedRMSE,
     SmoothECE,
     Temperature,
@@ -101,6 +103,31 @@ def test_wrong_values_on_another_device_are_an_error_of_compute(monkeypatch):
     for ask in (merged.compute, merged.reliability):
         with pytest.raises(UserError, match="apply softmax"):
             ask()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (AdaptiveECE(5), AdaptiveECE(10)),
+        (DebiasedRMSE(5), DebiasedRMSE(10)),
+        (AccuracyAtCoverage(0.8), AccuracyAtCoverage(0.9)),
+        (Calibration(5), Calibration(10)),
+        (Brier(5), Brier(10)),
+        (BalancedAccuracy(5), BalancedAccuracy(10)),
+        (Confusion(5), Confusion(10)),
+    ],
+    ids=lambda metric: type(metric).__name__,
+)
+def test_metrics_of_other_settings_are_neither_equal_nor_merged(one, other):
+    assert one != other
+    with pytest.raises(UserError, match="make both with the same"):
+        one.merge(other)
+
+
+def test_a_coverage_survives_its_state():
+    metric = AccuracyAtCoverage(1 / 3)
+    metric.update(*batch(0))
+    assert metric.merge(AccuracyAtCoverage.from_state(metric.state())).coverage == 1 / 3
 
 
 @pytest.mark.parametrize("metric", [AdaptiveECE(4), DebiasedRMSE(4), AccuracyAtCoverage(0.3)])

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import dign
-from dign.metrics import adaptive_ece, debiased_rmse, smooth_ece
+from dign.metrics import AdaptiveECE, DebiasedRMSE, adaptive_ece, debiased_rmse, smooth_ece
 from dign.metrics.calibration_bins import calibration as plain
 
 
@@ -53,6 +53,58 @@ def test_debiased_rmse_agrees_with_uncertainty_calibration():
             probabilities.numpy(), labels.numpy(), p=2, debias=True, mode="top-label"
         )
         assert debiased_rmse(probabilities, labels, 15) == pytest.approx(100 * theirs, rel=1e-6)
+
+
+def draw_tied(values, n, seed=0, off=0.05):
+    """Predictions with these confidences alone, right less often by `off`."""
+    generator = np.random.default_rng(seed)
+    confidence = generator.choice(values, n)
+    return two_classes(confidence, generator.random(n) < confidence - off)
+
+
+TIED = {
+    "one": [0.9],
+    "three": [0.6, 0.8, 0.95],
+    "rounded": np.linspace(0.5, 0.97, 48),
+    "saturated": np.concatenate([np.full(300, 0.9999), np.linspace(0.55, 0.99, 500)]),
+}
+
+
+@pytest.mark.parametrize("values", TIED.values(), ids=TIED)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_ties_share_a_bin_as_in_uncertainty_calibration(values, seed):
+    published = pytest.importorskip("calibration")
+    probabilities, labels = draw_tied(values, 480, seed)
+    given = probabilities.numpy(), labels.numpy()
+    options = {"num_bins": 15, "mode": "top-label"}
+    squared = published.lower_bound_scaling_ce(*given, p=2, debias=True, **options)
+    absolute = published.lower_bound_scaling_ce(*given, p=1, debias=False, **options)
+    assert debiased_rmse(probabilities, labels, 15) == pytest.approx(100 * squared, rel=1e-6)
+    assert adaptive_ece(probabilities, labels, 15) == pytest.approx(100 * absolute, rel=1e-6)
+
+
+def test_one_estimate_is_debiased_once():
+    given = two_classes([0.9] * 160, [True] * 128 + [False] * 32)
+    assert debiased_rmse(*given) == pytest.approx(100 * math.sqrt(0.1**2 - 0.8 * 0.2 / 159))
+    pair = two_classes([0.9] * 2, [True, True])
+    assert debiased_rmse(*pair) == pytest.approx(10), "fewer images than bins, and still one bin of two"
+
+
+def test_the_squared_error_of_ties_is_without_bias():
+    """Three confidences, 5 points off: the mean of the squares is that of 5, up to chance."""
+    errors = [debiased_rmse(*draw_tied([0.6, 0.8, 0.95], 400, seed)) for seed in range(200)]
+    assert 4.4 < math.sqrt(np.mean(np.square(errors))) < 5.8
+
+
+def test_ties_do_not_depend_on_the_order_or_on_the_batches():
+    probabilities, labels = draw_tied([0.6, 0.8, 0.95], 333)
+    for kind, function in ((AdaptiveECE, adaptive_ece), (DebiasedRMSE, debiased_rmse)):
+        expected = function(probabilities, labels)
+        assert function(probabilities.flip(0), labels.flip(0)) == pytest.approx(expected, rel=1e-12)
+        first, second = kind(), kind()
+        first.update(probabilities[:100], labels[:100])
+        second.update(probabilities[100:], labels[100:])
+        assert first.merge(second).compute() == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_debiased_error_of_a_calibrated_model_is_far_below_the_plain_one():

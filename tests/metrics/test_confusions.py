@@ -42,7 +42,7 @@ def test_parts_merge_to_the_whole_by_any_way_of_gathering():
         sent = [part, Confusion.from_state(part.state()), pickle.loads(pickle.dumps(part))][seed]
         assert total.merge(sent) is total
     assert total == whole and torch.equal(total.compute(), whole.compute())
-    with pytest.raises(UserError, match="another shape"):
+    with pytest.raises(UserError, match="classes=4 with one of classes=5"):
         total.merge(Confusion(5))
 
 

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from dign.core.errors import UserError
-from dign.metrics import classwise_ece
+from dign.metrics import classwise_ece, fit_temperature
 from dign.metrics.histogram_binning import fit_histogram_binning
+from dign.metrics.vector_scaling import fit_vector_scaling
 
 
 def test_the_value_of_a_bin_is_how_often_its_class_was_right():
@@ -48,3 +49,23 @@ def test_more_bins_than_images_and_the_same_probability_everywhere():
     assert fit(torch.tensor([[9.0, -9.0]])).isfinite().all(), "bins that hold no image have a value"
     with pytest.raises(UserError, match="Histogram binning"):
         fit_histogram_binning(torch.zeros(0, 2), torch.zeros(0, dtype=torch.long))
+    with pytest.raises(UserError, match="bins must be at least 1"):
+        fit_histogram_binning(torch.zeros(3, 2), torch.tensor([0, 0, 1]), bins=0)
+
+
+@pytest.mark.parametrize("fit", [fit_histogram_binning, fit_vector_scaling, fit_temperature])
+@pytest.mark.parametrize(
+    ("scores", "labels", "message"),
+    [
+        (torch.zeros(2, 3), torch.tensor([0, 3]), "beyond the 3 classes"),
+        (torch.zeros(2, 3), torch.tensor([0, -1]), "beyond the 3 classes"),
+        (torch.tensor([[0.0, float("nan")]]), torch.tensor([0]), "fitted on finite scores"),
+        (torch.tensor([[0.0, float("inf")]]), torch.tensor([0]), "fitted on finite scores"),
+        (torch.zeros(2, 3), torch.tensor([0.0, 1.0]), "class indices"),
+        (torch.zeros(2, 3), torch.tensor(0), "class indices"),
+        (torch.zeros(2, 3).numpy(), torch.tensor([0, 1]), "fitted on tensors, not ndarray"),
+    ],
+)
+def test_every_calibrator_refuses_what_it_cannot_be_fitted_on(fit, scores, labels, message):
+    with pytest.raises(UserError, match=message):
+        fit(scores, labels)

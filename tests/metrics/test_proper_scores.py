@@ -74,12 +74,27 @@ def test_classwise_ece_agrees_with_a_slow_definition():
     assert classwise_ece(probabilities, labels) == pytest.approx(100 * total, rel=1e-9)
 
 
+@pytest.mark.parametrize("function", [nll, brier, classwise_ece])
+def test_rows_that_do_not_add_up_to_one_are_refused(function):
+    for row in ([0.9, 0.9], [0.2, 0.1], [0.0, 0.0]):
+        with pytest.raises(UserError, match="add up to 1"):
+            function(torch.tensor([[0.5, 0.5], row]), torch.tensor([0, 0]))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_rounded_probabilities_are_taken(dtype):
+    generator = torch.Generator().manual_seed(0)
+    probabilities = torch.randn(500, 1000, generator=generator).softmax(1)
+    labels = torch.randint(1000, (500,), generator=generator)
+    assert nll(probabilities.to(dtype), labels) == pytest.approx(nll(probabilities, labels), rel=1e-2)
+
+
 def test_classes_and_bins_cannot_change_midway():
     metric = Brier()
     metric.update(*batch(classes=3))
     with pytest.raises(UserError, match="5 classes after 3"):
         metric.update(*batch())
-    with pytest.raises(UserError, match="another shape"):
+    with pytest.raises(UserError, match="bins=16 with one of bins=8"):
         ClasswiseECE(16).merge(ClasswiseECE(8))
     with pytest.raises(UserError, match="bins"):
         Brier(0)

@@ -29,6 +29,16 @@ def test_equals_the_single_metrics_and_merges():
     assert scores.accuracy_at_80 == metrics.accuracy_at_coverage(probabilities, labels, 0.8)
 
 
+def test_other_bins_are_refused_and_nothing_is_merged():
+    metric, other = Uncertainty(16), Uncertainty(8)
+    metric.update(*batch())
+    other.update(*batch(1))
+    before = metric.compute()
+    with pytest.raises(UserError, match="bins"):
+        metric.merge(other)
+    assert metric.compute() == before
+
+
 def test_reset_forgets():
     metric = Uncertainty()
     metric.update(*batch())

@@ -90,6 +90,8 @@ class BalancedAccuracy(Metric[float]):
     50.0
     """
 
+    SETTINGS = ("classes",)
+
     def __init__(self, classes: int) -> None:
         self.classes = classes
         super().__init__()

@@ -29,6 +29,8 @@ class Metric(ABC, Generic[Value]):
 
     PROBLEMS: tuple[str, ...] = ("labels must be class indices 0..C-1 for scores of shape (N,C).",)
     """What can be wrong with the values of a batch, each as an error message."""
+    SETTINGS: tuple[str, ...] = ()
+    """Attributes, such as a number of bins, that metrics must share to be merged."""
 
     def __init__(self) -> None:
         self.device = torch.device("cpu")
@@ -54,6 +56,7 @@ class Metric(ABC, Generic[Value]):
 
     def merge(self, other: Self) -> Self:
         """Add another metric's state, as if its batches had been added here; returns self."""
+        self._check_settings(other)
         theirs = other.state()
         if any(theirs[name].shape != value.shape for name, value in self._state.items()):
             raise UserError(f"Cannot merge a {type(self).__name__} with a state of another shape.")
@@ -94,9 +97,20 @@ class Metric(ABC, Generic[Value]):
         if type(other) is not type(self):
             return NotImplemented
         mine, theirs = self._state, other._state
+        if any(getattr(self, name) != getattr(other, name) for name in self.SETTINGS):
+            return False
         return all(torch.equal(value.cpu(), theirs[name].cpu()) for name, value in mine.items())
 
     __hash__ = None  # type: ignore[assignment]  # it changes with every update
+
+    def _check_settings(self, other: Self) -> None:
+        for name in self.SETTINGS:
+            mine, theirs = getattr(self, name), getattr(other, name, None)
+            if mine != theirs:
+                raise UserError(
+                    f"Cannot merge a {type(self).__name__} of {name}={mine} with one of {name}={theirs}: make "
+                    f"both with the same {name}."
+                )
 
     def _add(self, **batch: Tensor) -> None:
         for name, value in batch.items():
@@ -144,6 +158,35 @@ class Metric(ABC, Generic[Value]):
 def outside_classes(labels: Tensor, scores: Tensor) -> Tensor:
     """Which labels (N,) are not among the classes of scores (N,C)."""
     return (labels < 0) | (labels >= scores.shape[1])
+
+
+def check_fit(fitted: str, scores: Tensor, labels: Tensor) -> None:
+    """Refuse what a calibrator cannot be fitted on.
+
+    Args:
+        fitted: What is fitted, as the start of a sentence.
+        scores: Should be finite logits or log-probabilities (N,C).
+        labels: Should be class indices (N,).
+
+    Raises:
+        UserError: A type, a shape or a value is wrong, or there are no images.
+    """
+    if not isinstance(scores, Tensor) or not isinstance(labels, Tensor):
+        kinds = type(scores).__name__, type(labels).__name__
+        raise UserError(f"{fitted} is fitted on tensors, not {kinds[0]} and {kinds[1]}: see torch.as_tensor.")
+    if not labels.numel():
+        raise UserError(f"{fitted} is fitted on images with labels, and there are none.")
+    if scores.dim() != 2 or labels.shape != scores.shape[:1] or labels.is_floating_point():
+        raise UserError(
+            f"{fitted} is fitted on scores (N,C) and class indices (N,), not {tuple(scores.shape)} and "
+            f"{labels.dtype} {tuple(labels.shape)}."
+        )
+    if not bool(scores.isfinite().all()):
+        raise UserError(
+            f"{fitted} is fitted on finite scores, and some are NaN or infinite: check the model's outputs."
+        )
+    if bool(outside_classes(labels, scores).any()):
+        raise UserError(f"labels go beyond the {scores.shape[1]} classes that the scores are for.")
 
 
 def measure(metric: Metric[Value], scores: Tensor, labels: Tensor) -> Value:

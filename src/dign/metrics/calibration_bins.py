@@ -65,6 +65,7 @@ class Calibration(Metric[CalibrationScores]):
     """
 
     PROBLEMS = (*Metric.PROBLEMS, PROBABILITIES)
+    SETTINGS = ("bins",)
 
     def __init__(self, bins: int = 16) -> None:
         if bins < 1:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dign.core.errors import UserError
 from dign.metrics.base import measure
-from dign.metrics.confidences import Confidences, rank_by_confidence
+from dign.metrics.confidences import Confidences
 
 GRID = 4096
 """Points on which `smooth_ece` convolves; a confidence is shared out between its two neighbors."""
@@ -20,9 +20,14 @@ GRID = 4096
 class _Binned(Confidences[float]):
     """A calibration error over bins that hold the same number of images.
 
+    Images with the same confidence share a bin: cut apart, they would count as several estimates of one accuracy. An
+    edge inside such a group moves to its upper end, and bins that are then empty are left out.
+
     Args:
         bins: Number of bins; with fewer images there are as many bins as images.
     """
+
+    SETTINGS = ("bins",)
 
     def __init__(self, bins: int = 16) -> None:
         if bins < 1:
@@ -39,15 +44,31 @@ class _Binned(Confidences[float]):
 
     def _bins(self) -> tuple[Tensor, Tensor, Tensor]:
         """Count, mean confidence and accuracy of each bin."""
-        confidence, right = rank_by_confidence(*self._images())
-        parts = torch.arange(min(self.bins, len(right)) + 1) * len(right) // min(self.bins, len(right))
-        counts = parts.diff().double()
+        confidence, correct = self._images()
+        ordered, order = confidence.double().sort(descending=True)
+        edges = _equal_mass_edges(ordered, self.bins)
+        counts = edges.diff().double()
 
         def means(values: Tensor) -> Tensor:
             sums = torch.cat([values.new_zeros(1), values.cumsum(0)])
-            return sums[parts].diff() / counts
+            return sums[edges].diff() / counts
 
-        return counts, means(confidence), means(right)
+        return counts, means(ordered), means(correct[order].double())
+
+
+def _equal_mass_edges(ordered: Tensor, bins: int) -> Tensor:
+    """Where bins of equal mass start in confidences (N,), the highest first, and the end N.
+
+    >>> _equal_mass_edges(torch.tensor([0.9, 0.8, 0.8, 0.8, 0.7, 0.6]), 3)
+    tensor([0, 1, 4, 6])
+    >>> _equal_mass_edges(torch.full((6,), 0.9), 3)
+    tensor([0, 6])
+    """
+    bins = min(bins, len(ordered))
+    edges = torch.arange(bins + 1) * len(ordered) // bins
+    starts = torch.searchsorted(-ordered, -ordered[edges[:-1]])  # of the images with the same confidence
+    distinct: Tensor = torch.cat([starts, edges[-1:]]).unique()
+    return distinct
 
 
 class AdaptiveECE(_Binned):
@@ -55,7 +76,8 @@ class AdaptiveECE(_Binned):
 
         adaptive ECE = sum_b w_b abs(conf_b - acc_b), images sorted by confidence, bins of equal count
 
-    Where most confidences are near 1, bins of equal width see little of them; these do.
+    Where most confidences are near 1, bins of equal width see little of them; these do. Images with the same
+    confidence share a bin, so that bins may be fewer and larger.
 
     Shapes: probabilities (N,C), labels (N,).
 
@@ -80,7 +102,8 @@ class DebiasedRMSE(_Binned):
         sqrt(max(0, sum_b w_b [(conf_b - acc_b)^2 - acc_b (1 - acc_b) / (n_b - 1)])), bins of equal mass
 
     The plain error of a perfectly calibrated model is not 0: in a bin of n images accuracy differs from confidence by
-    chance alone, by acc (1 - acc) / n in the mean square. That is taken off; bins of one image count as 0.
+    chance alone, by acc (1 - acc) / n in the mean square. That is taken off; bins of one image count as 0. Images with
+    the same confidence share a bin, so that bins may be fewer and larger.
 
     Shapes: probabilities (N,C), labels (N,).
 

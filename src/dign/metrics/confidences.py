@@ -11,6 +11,9 @@ from dign.metrics.base import Metric, outside_classes
 
 Value = TypeVar("Value")
 PROBABILITIES = "probabilities must be numbers in [0,1]: apply softmax to logits first."
+DISTRIBUTIONS = "probabilities must be numbers in [0,1] that add up to 1 in each row: apply softmax to logits first."
+_SUM = 0.01
+"""How far a row's sum may be from 1: bfloat16 rounds by up to 0.004."""
 
 
 class Confidences(Metric[Value]):
@@ -43,6 +46,7 @@ class Confidences(Metric[Value]):
 
     def merge(self, other: Self) -> Self:
         """Add another metric's images, as if its batches had been added here; returns self."""
+        self._check_settings(other)
         theirs = other.state()
         self._append(theirs["confidence"], theirs["correct"])
         self._add(invalid=theirs["invalid"])
@@ -69,11 +73,22 @@ def is_improper(probabilities: Tensor) -> Tensor:
     return ~((low >= 0) & (high <= 1 + 1e-5))
 
 
+def is_not_distribution(probabilities: Tensor) -> Tensor:
+    """Which rows of (N,C) are not probabilities that add up to 1.
+
+    >>> is_not_distribution(torch.tensor([[0.9, 0.1], [0.9, 0.9], [1.5, -0.5]]))
+    tensor([False,  True,  True])
+    """
+    sums = probabilities.detach().sum(dim=1, dtype=torch.float32)
+    return is_improper(probabilities) | ((sums - 1).abs() > _SUM)
+
+
 def rank_by_confidence(confidence: Tensor, correct: Tensor) -> tuple[Tensor, Tensor]:
     """Confidences, the highest first, and how often each is right, float64.
 
-    Images with the same confidence cannot be told apart, so each gets their share of right ones: what is computed from
-    the ranks is then the mean over all orders of such images, and does not depend on the order of the data.
+    Images with the same confidence cannot be told apart, so each gets their share of right ones: a sum of these is the
+    mean over all orders of such images, and does not depend on the order of the data. What is not linear in them, such
+    as the distance or square of a bin, is not that mean.
 
     >>> confidence, right = rank_by_confidence(torch.tensor([0.5, 0.9, 0.5]), torch.tensor([True, True, False]))
     >>> right.tolist()

@@ -30,6 +30,8 @@ class Confusion(Metric[Tensor]):
             [0, 0]])
     """
 
+    SETTINGS = ("classes",)
+
     def __init__(self, classes: int) -> None:
         if classes < 1:
             raise UserError(f"classes must be at least 1, not {classes}.")

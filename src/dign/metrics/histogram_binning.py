@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from dign.core.errors import UserError
+from dign.metrics.base import check_fit
 
 
 @dataclass(frozen=True)
@@ -52,17 +53,15 @@ def fit_histogram_binning(scores: Tensor, labels: Tensor, bins: int = 16) -> His
         The step functions.
 
     Raises:
-        UserError: There are no images, or the shapes are wrong.
+        UserError: There are no images, or a shape or a value is wrong.
 
     >>> fit = fit_histogram_binning(torch.tensor([[2.0, 0.0]] * 4), torch.tensor([0, 0, 0, 1]), bins=1)
     >>> round(fit.values[0][0], 3)  # (3 + 0.881) / 5
     0.776
     """
-    if not len(labels) or scores.dim() != 2 or labels.shape != scores.shape[:1] or bins < 1:
-        raise UserError(
-            f"Histogram binning is fitted on scores (N,C) and class indices (N,), not {tuple(scores.shape)} and "
-            f"{tuple(labels.shape)}."
-        )
+    if bins < 1:
+        raise UserError(f"bins must be at least 1, not {bins}.")
+    check_fit("Histogram binning", scores, labels)
     p = scores.detach().double().softmax(1)
     hits = (labels[:, None] == torch.arange(p.shape[1])).double()
     bins = min(bins, len(labels))

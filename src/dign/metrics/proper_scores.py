@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dign.core.errors import UserError
 from dign.metrics.base import Metric, measure, outside_classes
-from dign.metrics.confidences import PROBABILITIES, is_improper
+from dign.metrics.confidences import DISTRIBUTIONS, is_not_distribution
 from dign.metrics.temperature import log_probabilities
 
 Value = TypeVar("Value")
@@ -54,7 +54,7 @@ class NLL(Metric[float]):
     1.0397
     """
 
-    PROBLEMS = (*Metric.PROBLEMS, PROBABILITIES)
+    PROBLEMS = (*Metric.PROBLEMS, DISTRIBUTIONS)
 
     def _empty_state(self) -> dict[str, Tensor]:
         return {"loss": torch.zeros((), dtype=torch.float64), "count": torch.zeros((), dtype=torch.int64)}
@@ -64,7 +64,7 @@ class NLL(Metric[float]):
         self._check_shapes(probabilities, labels)
         labels = labels.to(probabilities.device)
         outside = outside_classes(labels, probabilities)
-        self._check_values(outside, is_improper(probabilities))
+        self._check_values(outside, is_not_distribution(probabilities))
         loss = log_losses(probabilities.detach(), labels).double().sum()
         self._add(loss=loss, count=torch.full((), len(labels), device=probabilities.device))
 
@@ -108,7 +108,8 @@ class ByClass(Metric[Value]):
         bins: Number of bins. They are right-closed, (low, high]; the first also takes 0.
     """
 
-    PROBLEMS = (*Metric.PROBLEMS, PROBABILITIES)
+    PROBLEMS = (*Metric.PROBLEMS, DISTRIBUTIONS)
+    SETTINGS = ("bins",)
     SUMS = ("counts", "hits", "probability", "square", "product")
     """Per class and bin: probabilities in it, how many of them are of the label, and the sums of p, p^2 and p [y=k]."""
 
@@ -129,7 +130,7 @@ class ByClass(Metric[Value]):
         """Add a batch: probabilities (N,C) and class indices (N,)."""
         self._check_shapes(probabilities, labels)
         labels = labels.to(probabilities.device)
-        self._check_values(outside_classes(labels, probabilities), is_improper(probabilities))
+        self._check_values(outside_classes(labels, probabilities), is_not_distribution(probabilities))
         classes = probabilities.shape[1]
         p = probabilities.detach().double().clamp(0, 1)
         hit = (labels[:, None] == torch.arange(classes, device=p.device)).long()
@@ -145,9 +146,8 @@ class ByClass(Metric[Value]):
 
     def merge(self, other: Self) -> Self:
         """Add another metric's state, as if its batches had been added here; returns self."""
+        self._check_settings(other)
         theirs = other.state()
-        if theirs["sums"].shape[-1] != self.bins:
-            raise UserError(f"Cannot merge a {type(self).__name__} with a state of another shape.")
         self._add_sums(theirs["sums"])
         self._add(invalid=theirs["invalid"])
         return self
@@ -236,7 +236,7 @@ def nll(probabilities: Tensor, labels: Tensor) -> float:
     """Mean negative log-likelihood in one call: see `NLL`.
 
     Args:
-        probabilities: (N,C), each row in [0,1].
+        probabilities: (N,C), each row in [0,1] with sum 1.
         labels: Class indices (N,).
 
     Returns:
@@ -255,7 +255,7 @@ def brier(probabilities: Tensor, labels: Tensor, bins: int = 16) -> BrierScores:
     """The Brier score with its decomposition in one call: see `Brier`.
 
     Args:
-        probabilities: (N,C), each row in [0,1].
+        probabilities: (N,C), each row in [0,1] with sum 1.
         labels: Class indices (N,).
         bins: Number of bins of the decomposition.
 
@@ -275,7 +275,7 @@ def classwise_ece(probabilities: Tensor, labels: Tensor, bins: int = 16) -> floa
     """Class-wise ECE in one call: see `ClasswiseECE`.
 
     Args:
-        probabilities: (N,C), each row in [0,1].
+        probabilities: (N,C), each row in [0,1] with sum 1.
         labels: Class indices (N,).
         bins: Number of bins.
 

@@ -9,8 +9,10 @@ from torch import Tensor
 
 from dign.core.errors import UserError
 
-STEPS = 20
-"""Thresholds that are tried for a promised error."""
+STEPS = 100
+"""Thresholds that can be tried for a promised error: those that answer 1, 2, ... 100 % of the images."""
+STARTS = (0.1, 0.3, 0.6)
+"""Shares of answered images from which a search for lower thresholds starts."""
 CERTAINTY = 0.9
 """How sure a promised error is: of ten models that promise it, nine keep it."""
 
@@ -18,49 +20,103 @@ CERTAINTY = 0.9
 def threshold_for_error(confidence: Tensor, correct: Tensor, error: float, certainty: float = CERTAINTY) -> float:
     """The lowest confidence at which answers are promised to be wrong no more often than `error`.
 
-    Selection with guaranteed risk, after Geifman and El-Yaniv (2017): the thresholds that answer 100, 95, ... 5 % of
-    the held-out images are tried, and the error of the answers at each is bounded from above by the binomial
-    distribution, at a certainty that counts all of them. The promise is about images like the held-out ones.
+    Selection with guaranteed risk (Geifman and El-Yaniv 2017) by fixed-sequence testing (Angelopoulos et al. 2021):
+    the thresholds are lowered from the one that answers 10 % of the held-out images, 1 % more at a time, for as long
+    as so few wrong answers would be improbable at a true error of `error`, by the binomial distribution. Since a
+    search ends at the first threshold that fails, its steps need no correction for their number. One that starts at
+    the strictest threshold can end at once by bad luck, so others start at 30 % and at 60 %, and the allowed
+    probability of failure is divided by the number of searches. A start with so few images that even no mistake would
+    not be enough is left out.
+
+    Which thresholds are tried, and in which order, follows from the confidences alone, not from `correct`. The
+    promise is about images like the held-out ones, and about models that are not more often right where they are less
+    confident.
 
     Args:
         confidence: (n,), of held-out images.
-        correct: Which of them are right (n,).
+        correct: Which of them are right (n,), as booleans or as 0 and 1.
         error: The promise, above 0 and below 1.
-        certainty: The probability with which it is kept.
+        certainty: The probability with which it is kept, above 0 and below 1.
 
     Returns:
         The threshold: answer where the confidence is at least this.
 
     Raises:
-        UserError: The held-out images cannot support the promise at any threshold.
+        UserError: A shape or a value is wrong, or the held-out images cannot support the promise at any threshold.
 
     >>> confidence = torch.linspace(0.5, 1, 1000)
     >>> round(threshold_for_error(confidence, confidence > 0.6, 0.05), 2)  # 85 % answered would be 6 % wrong
-    0.6
+    0.59
     """
-    if not 0 < error < 1:
-        raise UserError(f"`error` must be between 0 and 1, as in 0.05, not {error:g}.")
-    if not len(confidence):
-        raise UserError("A promise needs held-out images with labels, and there are none.")
-    ordered, order = confidence.double().sort(descending=True)
-    wrong = (~correct[order]).long().cumsum(0)
-    level = (1 - certainty) / STEPS
-    found = None
-    for step in range(STEPS, 0, -1):
-        accepted = math.ceil(step * len(ordered) / STEPS)
-        while accepted < len(ordered) and ordered[accepted] == ordered[accepted - 1]:
-            accepted += 1  # images of one confidence are answered together
-        if upper_bound(int(wrong[accepted - 1]), accepted, level) <= error:
-            found = accepted
-            break
-    if found is None:
-        least = math.ceil(math.log(level) / math.log(1 - error))
+    for name, value, example in (("error", error, 0.05), ("certainty", certainty, 0.9)):
+        if not 0 < value < 1:
+            raise UserError(f"`{name}` must be above 0 and below 1, as in {example}, not {value:g}.")
+    confidence = _check_confidence(confidence)
+    ordered, order = confidence.sort(descending=True)
+    wrong = (~_check_correct(correct, confidence)[order]).long().cumsum(0)
+    counts = _answered_counts(ordered)
+    starts = _choose_starts(counts, error, 1 - certainty)
+    found = 0
+    for start in starts:
+        for count in counts[counts.index(start) :] if start > found else ():  # else an earlier search came by
+            if at_most(int(wrong[count - 1]), count, error) > (1 - certainty) / len(starts):
+                break
+            found = count
+    if not found:
+        least = math.ceil(math.log(1 - certainty) / math.log1p(-error))
         raise UserError(
             f"An error of {error:g} cannot be promised from {len(ordered)} held-out images, "
             f"{int(wrong[-1])} of them wrong: promise a larger `error`, or calibrate on more images (at least "
             f"{least} confident ones without a mistake)."
         )
     return float(ordered[found - 1])
+
+
+def _answered_counts(ordered: Tensor) -> list[int]:
+    """How many images the thresholds answer, in ascending order; those of one confidence are answered together.
+
+    >>> _answered_counts(torch.tensor([0.9, 0.8, 0.8, 0.7]))
+    [1, 3, 4]
+    """
+    counts = torch.tensor([math.ceil(step * len(ordered) / STEPS) for step in range(1, STEPS + 1)])
+    ends = torch.searchsorted(-ordered, -ordered[counts - 1], right=True)
+    return sorted(set(ends.tolist()))
+
+
+def _choose_starts(counts: list[int], error: float, risk: float) -> list[int]:
+    """Counts of answers at which searches start, without those that could not pass even if all answers were right.
+
+    >>> _choose_starts(list(range(10, 1010, 10)), 0.05, 0.1), _choose_starts([20, 40, 60], 0.05, 0.1)
+    ([100, 300, 600], [60])
+    """
+    starts = sorted({next(count for count in counts if count >= share * counts[-1]) for share in STARTS})
+    while starts and (1 - error) ** starts[0] > risk / len(starts):
+        starts = starts[1:]
+    return starts or [count for count in counts if (1 - error) ** count <= risk][:1]
+
+
+def _check_confidence(confidence: Tensor) -> Tensor:
+    """The confidences (n,) in float64, on the CPU."""
+    confidence = torch.as_tensor(confidence).detach().cpu().double()
+    if confidence.dim() != 1:
+        raise UserError(f"`confidence` must have one number for each image, (n,), not {tuple(confidence.shape)}.")
+    if not len(confidence):
+        raise UserError("A promise needs held-out images with labels, and there are none.")
+    if bool(confidence.isnan().any()):
+        raise UserError("`confidence` has values that are not numbers (NaN): check the model's outputs.")
+    return confidence
+
+
+def _check_correct(correct: Tensor, confidence: Tensor) -> Tensor:
+    """Which images are right, bool, on the CPU."""
+    correct = torch.as_tensor(correct).cpu()
+    if correct.shape != confidence.shape:
+        raise UserError(
+            f"`correct` must have one value for each confidence, {tuple(confidence.shape)}, not {tuple(correct.shape)}."
+        )
+    if not bool(((correct == 0) | (correct == 1)).all()):
+        raise UserError("`correct` must be booleans, or 0 and 1: compare predictions with labels first.")
+    return correct.bool()
 
 
 def threshold_for_coverage(confidence: Tensor, coverage: float) -> float:
@@ -81,28 +137,17 @@ def threshold_for_coverage(confidence: Tensor, coverage: float) -> float:
     """
     if not 0 < coverage <= 1:
         raise UserError(f"`coverage` must be above 0 and at most 1, as in 0.8, not {coverage}.")
-    if not len(confidence):
-        raise UserError("A promise needs held-out images with labels, and there are none.")
-    ordered = confidence.double().sort(descending=True).values
+    ordered = _check_confidence(confidence).sort(descending=True).values
     return float(ordered[math.ceil(coverage * len(ordered) - 1e-9) - 1])
 
 
-def upper_bound(wrong: int, count: int, level: float) -> float:
-    """The largest error rate under which so few wrong ones still have probability `level` (Clopper and Pearson 1934).
+def at_most(wrong: int, count: int, rate: float) -> float:
+    """The probability of at most so many wrong ones at an error rate above 0 and below 1.
 
-    >>> round(upper_bound(0, 100, 0.05), 4)  # 1 - 0.05^(1/100)
-    0.0295
+    >>> round(at_most(1, 2, 0.5), 4)
+    0.75
     """
-    if wrong >= count:
-        return 1.0
     k = torch.arange(wrong + 1, dtype=torch.float64)
     n = torch.tensor(float(count), dtype=torch.float64)
     choose = torch.lgamma(n + 1) - torch.lgamma(k + 1) - torch.lgamma(n - k + 1)
-    low, high = wrong / count, 1.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        if middle in (0.0, 1.0):
-            break
-        tail = float((choose + k * math.log(middle) + (n - k) * math.log1p(-middle)).logsumexp(0).exp())
-        low, high = (middle, high) if tail > level else (low, middle)
-    return high
+    return float((choose + k * math.log(rate) + (n - k) * math.log1p(-rate)).logsumexp(0).exp())

@@ -68,6 +68,8 @@ class AccuracyAtCoverage(Confidences[float]):
     100.0
     """
 
+    SETTINGS = ("coverage",)
+
     def __init__(self, coverage: float = 0.8) -> None:
         if not 0 < coverage <= 1:
             raise UserError(f"coverage must be above 0 and at most 1, not {coverage}.")
@@ -75,11 +77,11 @@ class AccuracyAtCoverage(Confidences[float]):
         super().__init__()
 
     def state(self) -> dict[str, Tensor]:
-        return {**super().state(), "coverage": torch.tensor(self.coverage, device=self.device)}
+        return {**super().state(), "coverage": torch.tensor(self.coverage, dtype=torch.float64, device=self.device)}
 
     @classmethod
     def _arguments(cls, state: Mapping[str, Tensor | Sequence[float]]) -> tuple[Any, ...]:
-        return (round(float(torch.as_tensor(state["coverage"])), 6),) if "coverage" in state else ()
+        return (float(torch.as_tensor(state["coverage"], dtype=torch.float64)),) if "coverage" in state else ()
 
     def compute(self) -> float:
         """Accuracy in percent on the `coverage` of the images with the highest confidence."""

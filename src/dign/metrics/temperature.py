@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from dign.core.errors import UserError
-from dign.metrics.base import Metric, outside_classes
+from dign.metrics.base import Metric, check_fit, outside_classes
 
 PRIOR = 0.25
 """The `prior` of the temperatures that models are given after training."""
@@ -106,25 +106,12 @@ def fit_temperature(scores: Tensor, labels: Tensor, prior: float | None = None) 
         The temperature, and the log losses without and with it.
 
     Raises:
-        UserError: There are no images.
+        UserError: There are no images, or a shape or a value is wrong.
 
     >>> fit_temperature(torch.tensor([[4.0, 0.0]] * 4), torch.tensor([0, 0, 0, 1])).images
     4
     """
-    if not isinstance(scores, Tensor) or not isinstance(labels, Tensor):
-        kinds = type(scores).__name__, type(labels).__name__
-        raise UserError(f"A temperature is fitted on tensors, not {kinds[0]} and {kinds[1]}: see torch.as_tensor.")
-    if len(labels) == 0:
-        raise UserError("A temperature is fitted on images with labels, and there are none.")
-    if scores.dim() != 2 or labels.shape != scores.shape[:1] or labels.is_floating_point():
-        raise UserError(
-            f"A temperature is fitted on scores (N,C) and class indices (N,), not {tuple(scores.shape)} and "
-            f"{labels.dtype} {tuple(labels.shape)}."
-        )
-    if not bool(scores.isfinite().all()):
-        raise UserError("A temperature is fitted on finite scores, and some are not.")
-    if not bool(((labels >= 0) & (labels < scores.shape[1])).all()):
-        raise UserError(f"labels go beyond the {scores.shape[1]} classes that the scores are for.")
+    check_fit("A temperature", scores, labels)
     doubles, labels = scores.double(), labels.long()
 
     def loss(log_temperature: float) -> float:

@@ -96,8 +96,8 @@ class Uncertainty:
 
     def merge(self, other: Self) -> Self:
         """Add another one's images, as if its batches had been added here; returns self."""
+        self._classes.merge(other._classes)  # first, since it refuses other bins
         self._loss.merge(other._loss)
-        self._classes.merge(other._classes)
         self._confidences.merge(other._confidences)
         return self
 

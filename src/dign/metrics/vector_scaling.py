@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dign.core.errors import UserError
+from dign.metrics.base import check_fit
 from dign.metrics.temperature import PRIOR
 
 
@@ -48,18 +48,14 @@ def fit_vector_scaling(scores: Tensor, labels: Tensor, prior: float | None = PRI
         The scaling.
 
     Raises:
-        UserError: There are no images, or the shapes are wrong.
+        UserError: There are no images, or a shape or a value is wrong.
 
     >>> fit = fit_vector_scaling(torch.tensor([[2.0, 0.0], [2.0, 0.0], [0.0, 2.0]]), torch.tensor([0, 1, 1]))
     >>> fit.offset[0] < fit.offset[1]  # class 0 is predicted too often
     True
     """
-    if not len(labels) or scores.dim() != 2 or labels.shape != scores.shape[:1]:
-        raise UserError(
-            f"Vector scaling is fitted on scores (N,C) and class indices (N,), not {tuple(scores.shape)} and "
-            f"{tuple(labels.shape)}."
-        )
-    log_p = scores.detach().double().log_softmax(1)
+    check_fit("Vector scaling", scores, labels)
+    log_p, labels = scores.detach().double().log_softmax(1), labels.long()
     parameters = torch.zeros(2, scores.shape[1], dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.LBFGS([parameters], max_iter=200, line_search_fn="strong_wolfe", tolerance_grad=1e-9)
 
