@@ -1,5 +1,7 @@
 """`dign evaluate`: its options, and what it prints."""
 
+import json
+
 import pytest
 
 from dign.cli import main
@@ -7,9 +9,11 @@ from dign.cli.evaluate import _outcome, summary_line
 from dign.corruptions import SETS, SEVERITIES
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
 from dign.evaluation.result_pools import TemperatureResult
+from dign.evaluation.results import Results
 from dign.evaluation.summarize import CLEAN, make_results, pool_calibration
 from dign.metrics import Calibration
 from dign.metrics.aggregation import MCA_CORRUPTIONS
+from dign.training.train import train
 
 
 def command(*args):
@@ -93,3 +97,16 @@ def test_json_calls_a_mean_over_part_of_the_corruptions_by_another_name():
     everything = results_of(*((name, severity, 7) for name in MCA_CORRUPTIONS for severity in SEVERITIES))
     document = _outcome("a", everything).entry
     assert document["mca"] == pytest.approx(70) and "means_over_part" not in document
+
+
+def test_json_has_the_calibrator_proper_scores_and_promises(dign_command, tmp_path):
+    train({"data": "digits", "size": 8, "epochs": 2, "batch_size": 256}, tmp_path / "run", quiet=True)
+    code, out, _ = dign_command("evaluate", tmp_path / "run", "--only", "shot_noise", "--severity", "3", "--json")
+    (document,) = json.loads(out)
+    assert code == 0
+    results = Results.load(tmp_path / "run")
+    assert document["calibrator"]["value"] == results.calibrator.value and "bins" not in document["calibrator"]
+    assert document["calibrator"]["before"]["clean"]["ece"] == results.calibrator.calibration.clean.ece
+    assert document["uncertainty"]["noise"]["nll"] == results.uncertainty.noise.nll
+    kept = document["promises"]["kept"]["noise"]
+    assert kept == results.corruptions["shot_noise"].severities[3].promises.to_json(), "one condition is its own pool"

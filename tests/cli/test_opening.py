@@ -22,6 +22,26 @@ def test_a_model_needs_images_and_one_set_of_weights(given, sentence):
         open_model({**OPTIONS, **given}, Console(quiet=True), SINGLE_PROCESS)
 
 
+MODEL = """
+from torch import nn
+
+def make():
+    return nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
+"""
+
+
+def test_a_temperature_of_a_model_that_dign_did_not_train_comes_with_a_warning(dign_command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine_opening.py").write_text(MODEL)
+    words = ("--model", "mine_opening:make", "--data", "digits", "--size", "8", "--only", "fog", "--severity", "1")
+    words += ("--images", "5", "--device", "cpu", "-q")
+    code, _, err = dign_command("evaluate", *words, "--temperature")
+    assert code == 0 and err.count("\n") == 1
+    assert err.startswith("dign: warning: dign does not know which images mine_opening:make was trained on")
+    assert "overconfident: name images that it has not seen with --data." in err
+    assert dign_command("evaluate", *words) == (0, "", "")
+
+
 def test_no_bar_outside_a_terminal(capsys):
     with show_progress(Console(stderr=True), "evaluate") as follow:
         follow(1, 2)

@@ -34,4 +34,6 @@ def test_any_model_is_measured_and_the_file_says_against_what(dign_command, tmp_
     stored = json.loads((tmp_path / "ood-noise.json").read_text())
     assert entry["scores"] == stored["scores"] and stored["scores"].keys() == {"softmax", "entropy", "energy"}
     code, out, err = dign_command("evaluate", *words[:-4], "--ood", "nothing-like-it")
-    assert code == 2 and "nothing-like-it" in err
+    assert code == 2 and "nothing-like-it" in err and "gaussian" in err and "noise" in err
+    code, out, err = dign_command("evaluate", *words[:-4], "--ood", "digits")
+    assert code == 2 and "name images of another kind" in err and not (tmp_path / "ood-digits.json").exists()

@@ -12,6 +12,7 @@ from rich.console import Console
 import dign.data
 from dign.cli import main
 from dign.cli.predict import _read_lines, make_table
+from dign.runs.classifier import load_model
 from dign.runs.predict import Prediction
 
 
@@ -47,6 +48,24 @@ def test_a_folder_as_a_table_and_as_json_tell_the_same(dign_command, run_folder,
         assert f"{100 * image['confidence']:.1f} %" in row
     right = sum(image["image"].endswith(f"-{image['label']}.png") for image in document["images"])
     assert right >= 9, "a trained model knows most of the digits that it is handed as files"
+
+
+@pytest.mark.slow
+def test_json_says_what_is_promised_how_surely_and_from_how_many_images(dign_command, run_folder, pictures):
+    promise = ("--coverage", 0.8, "--sets", 0.9)
+    code, text, _ = dign_command("predict", run_folder, pictures, "--draws", 2, "--json", *promise)
+    document = json.loads(text)
+    held = load_model(run_folder).calibrator.held_out
+    assert code == 0 and document["promise"] == {
+        "error": None,
+        "certainty": None,
+        "coverage": 0.8,
+        "threshold": held.threshold(coverage=0.8),
+        "sets": 0.9,
+        "set_kind": "adaptive",
+        "set_quantile": held.quantile(0.9, "adaptive"),
+        "held_out_images": len(held),
+    }
 
 
 @pytest.mark.parametrize(("width", "levels"), [(120, 4), (80, 4), (60, 1), (50, 0)])

@@ -8,10 +8,14 @@ from PIL import Image
 from torch import nn
 
 from dign.core.errors import UserError
-from dign.data.dataset import Split
+from dign.data import load
+from dign.data.dataset import DataSet, Split
 from dign.data.framing import MIDDLE
-from dign.evaluation.outliers import detect_outliers, load_outliers, save_outliers
-from dign.methods import Standard
+from dign.evaluation.outliers import detect_outliers, load_outliers, outliers_subject, save_outliers
+from dign.evaluation.predictors import predict_by_logits
+from dign.evaluation.result_info import RunInfo
+from dign.evaluation.subjects import Subject
+from dign.methods import RSE, Standard
 from dign.metrics.histogram_binning import HistogramBinning
 from dign.runs.calibrator import Calibrator
 from dign.runs.classifier import Classifier
@@ -56,8 +60,8 @@ def test_a_folder_of_any_pictures_and_another_data_set(tmp_path):
     assert found.others == 20 and "20 images of flat against 20 of digits" in found.describe()
     saved = save_outliers(tmp_path, found)
     assert saved.name == "ood-digits.json" and json.loads(saved.read_text())["scores"]["softmax"]["auroc"] >= 0
-    with pytest.raises(UserError):
-        detect_outliers(CLASSIFIER, FLAT, "nothing-like-it", device="cpu")
+    with pytest.raises(UserError, match=r"Unknown images 'gauss'. Did you mean 'gaussian'\? Known: .*folder.*noise"):
+        detect_outliers(CLASSIFIER, FLAT, "gauss", device="cpu")
 
 
 BINS = HistogramBinning(((0.9,), (0.1,)), ((0.2, 0.8), (0.2, 0.8)))
@@ -70,6 +74,49 @@ def test_the_energy_is_that_of_the_network_whatever_calibrates_it():
     found = detect_outliers(model, FLAT, "noise", device="cpu")
     assert found.scores["energy"] == detect_outliers(CLASSIFIER, FLAT, "noise", device="cpu").scores["energy"]
     assert found.scores["energy"].auroc == 100
+
+
+class Flatness(Standard):
+    """Predicts otherwise than in one pass: 0.99 for flat images, 0.95 for others."""
+
+    def predict(self, model, x, generator=None):
+        sure = torch.where(x.flatten(1).std(1) < 0.1, 0.99, 0.95)
+        return torch.stack([sure, 1 - sure], 1)
+
+
+def test_softmax_and_entropy_are_those_of_the_method_calibrated_and_the_energy_is_the_network_s():
+    model = Classifier(Blind(), Flatness(), ["a", "b"], (8, 8))
+    found = detect_outliers(model, FLAT, "noise", device="cpu").scores
+    assert {kind: each.auroc for kind, each in found.items()} == {"softmax": 100, "entropy": 100, "energy": 50}
+    model.calibrator = Calibrator("histogram", BINS, "flat", 10, "clean", 1.0, 1.0)  # 0.8 for both
+    found = detect_outliers(model, FLAT, "noise", device="cpu").scores
+    assert found["softmax"].auroc == found["entropy"].auroc == 50
+    subject = Subject(Blind(), Flatness().predict, RunInfo("mine", "a", "b", "c", "d"))
+    found = outliers_subject(subject, DataSet("flat", ("a", "b"), FLAT, FLAT, FLAT), "noise", device="cpu")
+    assert found.model == "mine" and found.scores["softmax"].auroc == 100 and found.scores["energy"].auroc == 50
+
+
+def test_rse_is_measured_by_its_ensemble_whatever_the_batch_size():
+    """Under noise of sigma 0.3 flat images are no longer flat: the network is torn, as by the noise itself."""
+    alone = Classifier(Contrast(), Standard(), ["a", "b"], (8, 8))
+    ensemble = Classifier(Contrast(), RSE(sigma=0.3), ["a", "b"], (8, 8))
+    assert detect_outliers(alone, FLAT, "gaussian", device="cpu").scores["softmax"].auroc == 100
+    found = [detect_outliers(ensemble, FLAT, "gaussian", device="cpu", batch_size=size) for size in (40, 7)]
+    assert found[0].scores["softmax"].auroc == 50 and found[0].scores["energy"].auroc == 100
+    assert found[0] == found[1]
+
+
+def test_images_that_the_model_knows_are_no_outliers(tmp_path):
+    data = load("digits", size=8)
+    subject = Subject(Blind(), predict_by_logits, RunInfo("mine", "a", "b", "c", "d"))
+    for split in ("test", "train"):
+        with pytest.raises(UserError, match=r"digits is what mine is measured on.*another data set, folder:PATH or"):
+            outliers_subject(subject, data, "digits", split=split, device="cpu")
+    for index in range(3):
+        Image.fromarray(data.test.images[index].permute(1, 2, 0).numpy()).save(tmp_path / f"{index}.png")
+    Image.new("RGB", (8, 8)).save(tmp_path / "black.png")
+    with pytest.raises(UserError, match=r"3 of the 4 images of folder:.* are among those of digits"):
+        outliers_subject(subject, data, f"folder:{tmp_path}", device="cpu")
 
 
 def test_a_model_of_probabilities_has_no_energy():

@@ -13,7 +13,7 @@ LABELS = torch.tensor([0, 1, 1])
 
 
 def test_counts_by_hand():
-    scores = PromiseScores.of(PROMISES.count(P, LABELS))
+    scores = PromiseScores.of(PROMISES, PROMISES.count(P, LABELS))
     assert scores.answered == pytest.approx(200 / 3) and scores.error == pytest.approx(50), "the third is wrong"
     assert scores.coverage["threshold"] == pytest.approx(200 / 3), "p >= 0.25: {0}, {0, 1}, {0}"
     assert scores.size["threshold"] == pytest.approx(4 / 3)
@@ -30,13 +30,23 @@ def test_what_cannot_be_promised_answers_nothing():
     probabilities = torch.softmax(torch.randn(30, 3, generator=generator), 1)
     promises = Promises.of(HeldOut.of(probabilities, torch.randint(3, (30,), generator=generator)))
     assert promises.threshold is None
-    scores = PromiseScores.of(promises.count(P, LABELS))
-    assert scores.answered == 0 and scores.error is None
+    scores = PromiseScores.of(promises, promises.count(P, LABELS))
+    assert scores.answered is None and scores.error is None
+    assert PromiseScores.from_json(scores.to_json(), "x") == scores
+    assert PromiseScores.pool([scores, scores]).answered is None
+
+
+def test_the_error_of_several_conditions_is_that_of_all_their_answers():
+    """Half of the images with one answer of ten wrong, and a tenth of them with half wrong: 10 of 60 answers."""
+    sets = {"coverage": {"adaptive": 90.0}, "size": {"adaptive": 1.0}}
+    none = PromiseScores(0.0, None, **sets)
+    pooled = PromiseScores.pool([PromiseScores(50.0, 10.0, **sets), PromiseScores(10.0, 50.0, **sets), none])
+    assert (pooled.answered, pooled.error) == (pytest.approx(20), pytest.approx(100 * 10 / 60))
 
 
 def test_survives_json_and_nothing_else_does():
     assert Promises.from_json(PROMISES.to_json()) == PROMISES
-    scores = PromiseScores.of(PROMISES.count(P, LABELS))
+    scores = PromiseScores.of(PROMISES, PROMISES.count(P, LABELS))
     assert PromiseScores.from_json(scores.to_json(), "x") == scores
     for damaged in ({}, {**scores.to_json(), "answered": "many"}, {**scores.to_json(), "size": {}}):
         with pytest.raises(BrokenResults):

@@ -1,6 +1,7 @@
 """Hub folders: what was saved comes back, the card says what was measured, and untrusted folders are checked."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from dign.evaluation.results import Results
 from dign.evaluation.subjects import evaluate_run
 from dign.publish.hub import HubModel, save_hub_folder
 from dign.runs.calibrate import calibrate_model
+from dign.runs.calibrator import read_calibrator, write_calibrator
 from dign.runs.classifier import load_model
 from dign.runs.config import RunConfig
 from dign.runs.folder import load_run
@@ -79,6 +81,16 @@ def test_results_of_another_calibrator_do_not_get_into_the_card(run, tmp_path):
     shutil.copytree(run.path, copy)
     calibrate_model(copy, kind="vector")
     assert "Not evaluated as it is" in (save_hub_folder(load_run(copy), tmp_path / "model") / "README.md").read_text()
+
+
+def test_a_calibrator_that_differs_by_rounding_is_the_same(run, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(run.path, copy)
+    calibrator = read_calibrator(copy, 10)
+    for difference, measured in ((3e-8, True), (1e-4, False)):
+        write_calibrator(copy, replace(calibrator, transform=calibrator.temperature * (1 + difference)))
+        card = (save_hub_folder(load_run(copy), tmp_path / f"model-{measured}") / "README.md").read_text()
+        assert ("Not evaluated as it is" not in card) == measured
 
 
 def test_a_card_speaks_of_a_calibrator_that_was_fitted_since(run, folder, tmp_path, dign_command):

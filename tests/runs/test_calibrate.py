@@ -1,5 +1,7 @@
 """Calibrating a model: on held-out images alone, clean or with the method's noise, stored as part of the model."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -8,7 +10,7 @@ from dign.core.errors import UserError
 from dign.data.dataset import Split
 from dign.methods import DiGN, Standard
 from dign.runs.calibrate import calibrate_model, fit_calibrator, make_noisy
-from dign.runs.calibrator import read_calibrator
+from dign.runs.calibrator import read_calibrator, write_calibrator
 from dign.runs.classifier import load_model
 from dign.training.train import train
 
@@ -80,6 +82,15 @@ def test_training_calibrates_and_calibrating_again_gives_the_same(run):
     assert "ECE" in outcome.describe() and "held_out" not in outcome.to_json()
     calibrate_model(run.path, kind="vector")
     assert load_model(run.path).calibrator.kind == "vector"
+
+
+def test_calibrating_again_on_the_same_images_keeps_the_numbers(run):
+    fitted = calibrate_model(run.path).calibrator
+    for factor, kept in ((1 + 1e-7, True), (1.01, False)):
+        write_calibrator(run.path, replace(fitted, transform=fitted.temperature * factor))
+        again = calibrate_model(run.path).calibrator
+        assert (again.temperature == fitted.temperature * factor) == kept
+        assert again.temperature == pytest.approx(fitted.temperature, rel=1e-6)
 
 
 def test_training_without_validation_images_fits_nothing_and_says_what_to_do(tmp_path):

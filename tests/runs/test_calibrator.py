@@ -8,7 +8,14 @@ import torch
 from dign.core.errors import UserError
 from dign.metrics.histogram_binning import fit_histogram_binning
 from dign.metrics.vector_scaling import VectorScaling
-from dign.runs.calibrator import CALIBRATION_FILE, Calibrator, HeldOut, read_calibrator, write_calibrator
+from dign.runs.calibrator import (
+    CALIBRATION_FILE,
+    Calibrator,
+    HeldOut,
+    is_same_transform,
+    read_calibrator,
+    write_calibrator,
+)
 
 
 def held_out(n=203):
@@ -40,6 +47,21 @@ def test_what_is_stored_comes_back(kind, tmp_path):
     probabilities = again.calibrate(scores.softmax(1))
     torch.testing.assert_close(probabilities, again(scores).softmax(1))
     assert probabilities.sum(1).tolist() == pytest.approx([1.0] * 7)
+
+
+def test_transforms_are_the_same_but_for_rounding():
+    vector, binning = transforms()["vector"], transforms()["histogram"]
+    near = VectorScaling((1.0, 2.0 + 1e-6, 0.5), (0.1, 1e-12, -0.2))
+    assert is_same_transform(0.64, 0.64 * (1 + 9e-7)) and not is_same_transform(0.64, 0.64 * (1 + 2e-6))
+    assert is_same_transform(vector, near) and not is_same_transform(vector, VectorScaling((1, 2, 0.5), (0.1, 0, -0.3)))
+    assert is_same_transform(binning, binning) and not is_same_transform(binning, vector)
+
+
+def test_numbers_are_kept_only_of_a_calibrator_of_the_same_images():
+    new = Calibrator("temperature", 0.64 + 3e-8, "digits", 203, "clean", 0.5, 0.4, held_out())
+    same, other = (Calibrator("temperature", 0.64, data, 203, "clean", 0.5, 0.4) for data in ("digits", "more"))
+    assert new.keep_numbers(same).temperature == 0.64 and new.keep_numbers(same).held_out is new.held_out
+    assert new.keep_numbers(other) is new
 
 
 def test_no_file_is_no_calibrator(tmp_path):

@@ -85,3 +85,6 @@ def test_runs_are_opened_as_one(tmp_path):
     assert all(each.calibrator is not None for each in ensemble.members)
     assert ensemble.predict(torch.rand(2, 3, 8, 8)).shape == (2, 10)
     assert open_classifier(tmp_path / "seed-0").name == "seed-0"
+    assert not Ensemble([tmp_path / "seed-0", tmp_path / "seed-1"]).training, "as its members are"
+    with pytest.raises(UserError, match="members must be a list"):
+        Ensemble(str(tmp_path / "seed-0"))

@@ -13,16 +13,19 @@ from dign.evaluation.subjects import evaluate_run
 from dign.publish.hub import save_hub_folder
 from dign.runs.calibrate import calibrate_model
 from dign.runs.classifier import load_model
+from dign.runs.folder import load_run
 from dign.runs.held_out import (
+    _digest_hub_test,
     describe_seen,
     find_seen,
     find_test_images,
     held_out_for_hub,
     held_out_for_run,
+    leave_out_calibration_images,
     seen_by_init,
 )
 from dign.runs.hub_config import read_hub_config
-from dign.runs.seen_images import digest_images
+from dign.runs.seen_images import digest_images, read_calibration_images
 from dign.training.train import train
 
 
@@ -77,16 +80,115 @@ def test_copies_of_training_images_in_a_folder_are_left_out(run, hub, tmp_path):
     from PIL import Image
 
     data = load("digits", size=8)
-    parts = {"seen": data.train.images, "new": data.test.images}
+    parts = {"seen": data.train.images, "new": data.validation.images}
     for label in range(10):
         (tmp_path / str(label)).mkdir()
-        for kind, labels in (("seen", data.train.labels), ("new", data.test.labels)):
+        for kind, labels in (("seen", data.train.labels), ("new", data.validation.labels)):
             index = int((labels == label).nonzero()[0])
             pixels = parts[kind][index].permute(1, 2, 0).numpy()
             Image.fromarray(pixels).save(tmp_path / str(label) / f"{kind}.png")
     held = held_out_for_hub(hub, f"folder:{tmp_path}")
     assert len(held.split) == 10 and held.left_out == 10
     assert len(held_out_for_run(run, f"folder:{tmp_path}").split) == 10
+
+
+def write_images(folder, images, labels):
+    from PIL import Image
+
+    for index, (image, label) in enumerate(zip(images, labels.tolist(), strict=True)):
+        (folder / str(label)).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image.permute(1, 2, 0).numpy()).save(folder / str(label) / f"{index}.png")
+    return f"folder:{folder}"
+
+
+def test_test_images_of_a_named_data_set_are_known_in_a_folder(run, hub, tmp_path):
+    data = run.data()
+    tests = write_images(tmp_path / "tests", data.test.images, data.test.labels)
+    for model, held_out in ((run, held_out_for_run), (hub, held_out_for_hub)):
+        with pytest.raises(
+            UserError, match=r"359 of the 359 images of folder:tests are test images of .*other labeled"
+        ):
+            held_out(model, tests)
+    images = torch.cat([data.test.images, data.validation.images])
+    mixed = write_images(tmp_path / "mixed", images, torch.cat([data.test.labels, data.validation.labels]))
+    for model, held_out in ((run, held_out_for_run), (hub, held_out_for_hub)):
+        held = held_out(model, mixed)
+        assert set(digest_images(held.split.images)) == set(digest_images(data.validation.images))
+        assert held.left_out == 359
+    images = torch.cat([data.test.images[:50], data.train.images[:30]])
+    known = write_images(tmp_path / "known", images, torch.arange(80) % 10)
+    with pytest.raises(UserError, match=r"50 of the 80 images .*, and it was trained on the other 30: calibrate"):
+        held_out_for_run(run, known)
+
+
+def test_nothing_is_downloaded_to_know_test_images(monkeypatch):
+    monkeypatch.setattr("dign.data.download.download_file", lambda *given: pytest.fail("it is downloaded"))
+    config = {"data": "cifar10", "image_size": [32, 32], "framing": {}}
+    assert _digest_hub_test(config) == frozenset() == _digest_hub_test({**config, "data": "folder:photos"})
+
+
+def test_a_run_on_a_named_data_set_is_not_measured_on_images_that_it_was_calibrated_on(run, tmp_path):
+    """Inverted digits, which it has not seen."""
+    copy = tmp_path / "run"
+    shutil.copytree(run.path, copy)
+    images, labels = 255 - run.data().test.images[:120], run.data().test.labels[:120]
+    more = write_images(tmp_path / "more", images[:100], labels[:100])
+    assert calibrate_model(copy, more).calibrator.images == 100
+    fog, calibrated = Conditions(("fog",), (1,)), load_run(copy)
+    with pytest.raises(UserError, match="calibrated on all 100 images"):
+        evaluate_run(calibrated, fog, data=more)
+    beyond = write_images(tmp_path / "beyond", images, labels)
+    results = evaluate_run(calibrated, fog, data=beyond)
+    assert (results.evaluation.images, results.evaluation.left_out) == (20, 100)
+    hub = save_hub_folder(calibrated, tmp_path / "hub")
+    assert read_calibration_images(hub) == read_calibration_images(copy) == set(digest_images(images[:100]))
+
+
+def test_a_hub_folder_is_not_measured_on_images_that_it_was_calibrated_on(run, hub, tmp_path, dign_command):
+    model = tmp_path / "model"
+    shutil.copytree(hub, model)
+    images, labels = 255 - run.data().test.images, run.data().test.labels
+    name = write_images(tmp_path / "all", images, labels)
+    data = load(name, size=8)
+    part = write_images(tmp_path / "part", data.test.images[:30], torch.arange(30) % 10)
+    assert leave_out_calibration_images(model, data, "test") == (data, 0)
+    calibrate_model(f"hub:{model}", part)
+    left, count = leave_out_calibration_images(model, data, "test")
+    assert count == 30 and torch.equal(left.test.images, data.test.images[30:]) and left.train is data.train
+    assert find_test_images(model, name).left_out == 30
+    words = (
+        "--model",
+        f"hub:{model}",
+        "--data",
+        name,
+        "--size",
+        8,
+        "--only",
+        "fog",
+        "--severity",
+        1,
+        "--device",
+        "cpu",
+    )
+    code, _, err = dign_command("evaluate", *words, "--out", tmp_path / "out")
+    assert code == 0 and "30 images are left out, since the model was calibrated on them" in err
+    calibrate_model(f"hub:{model}", name)
+    code, _, err = dign_command("evaluate", *words, "--out", tmp_path / "out")
+    assert code == 2 and f"calibrated on all {len(data.test)} test images of folder:all" in err and "--data" in err
+
+
+def test_a_kill_while_a_model_is_calibrated_forgets_no_image(run, tmp_path, monkeypatch):
+    def die(*given):
+        raise KeyboardInterrupt
+
+    copy = tmp_path / "run"
+    shutil.copytree(run.path, copy)
+    before = (copy / "calibration.json").read_text()
+    more = write_images(tmp_path / "more", 255 - run.data().test.images[:50], run.data().test.labels[:50])
+    monkeypatch.setattr("dign.runs.calibrate.write_calibrator", die)
+    with pytest.raises(KeyboardInterrupt):
+        calibrate_model(copy, more)
+    assert len(read_calibration_images(copy)) == 50 and (copy / "calibration.json").read_text() == before
 
 
 def test_a_hub_folder_is_measured_on_test_images_that_it_has_not_seen(run, hub, tmp_path):
@@ -161,6 +263,14 @@ def test_a_run_on_a_folder_is_not_calibrated_on_the_test_images_that_were_cut_fr
     run = train({**PICTURES, "data": folder}, tmp_path / "run", quiet=True)
     held = held_out_for_run(run, folder)
     assert set(digest_images(held.split.images)) == set(digest_images(run.data().validation.images))
+
+
+def test_a_folder_that_was_moved_is_still_cut_as_it_was(pictures, tmp_path):
+    run = train({**PICTURES, "data": pictures("before", 20)}, tmp_path / "run", quiet=True)
+    own = run.data()
+    (tmp_path / "before").rename(tmp_path / "after")
+    held = held_out_for_run(run, f"folder:{tmp_path / 'after'}")
+    assert set(digest_images(held.split.images)) == set(digest_images(own.validation.images))
 
 
 def test_a_model_is_not_measured_on_images_that_it_was_calibrated_on(pictures, tmp_path):

@@ -6,10 +6,13 @@ import torch
 from dign.core.errors import UserError
 from dign.data.dataset import DataSet, Split
 from dign.runs.seen_images import (
+    CALIBRATION_IMAGES_FILE,
     SEEN_FILE,
+    add_calibration_images,
     digest_images,
     digest_seen,
     hash_split,
+    read_calibration_images,
     read_seen,
     separate_seen,
     write_seen,
@@ -34,6 +37,17 @@ def test_what_is_written_is_read_back_and_a_damaged_file_is_refused(tmp_path):
     (tmp_path / SEEN_FILE).write_text("train xyz\n")
     with pytest.raises(UserError, match="the run folder is damaged"):
         read_seen(tmp_path)
+
+
+def test_images_that_a_model_was_calibrated_on_are_added_to_those_before(tmp_path):
+    assert read_calibration_images(tmp_path) == frozenset()
+    add_calibration_images(tmp_path, split(1, 2))
+    add_calibration_images(tmp_path, split(2, 3))
+    assert read_calibration_images(tmp_path) == set(digest_images(split(1, 2, 3).images))
+    assert read_seen(tmp_path) is None and [file.name for file in tmp_path.iterdir()] == [CALIBRATION_IMAGES_FILE]
+    (tmp_path / CALIBRATION_IMAGES_FILE).write_text("validation 5d89f056865052bc\n")
+    with pytest.raises(UserError, match="damaged"):
+        read_calibration_images(tmp_path)
 
 
 @pytest.mark.parametrize(("is_cut", "test", "left_out"), [(True, [3, 9, 8], 3), (False, [9], 2)])

@@ -33,7 +33,8 @@ def command(
 
     Training does this by itself where it has validation images. The outcome, calibration.json, is part of the model:
     predict, evaluate, export, hub and play use it. Images that the model was trained on are left out, and where none
-    are left nothing is fitted. Test images, of the run or of a data set, are never used.
+    are left nothing is fitted. Test images, of the run or of a data set, are never used. Images of --data are
+    remembered, so that the model is not measured on them.
 
     \b
     Examples:

@@ -276,9 +276,30 @@ def _evaluate_opened(
 def _outcome(name: str, results: Results) -> Outcome:
     from dign.evaluation.result_table import format_accuracies
 
-    scaled = results.temperature.to_json() if results.temperature else None
-    entry = {"name": name, **_summary_document(results.summary), "temperature": scaled}
+    entry = {"name": name, **_summary_document(results.summary), **_confidence_document(results)}
     return Outcome(summary_line(name, results), entry, format_accuracies(results))
+
+
+def _confidence_document(results: Results) -> dict[str, Any]:
+    """What the results say of confidences, as JSON: proper scores, the calibrator and what was before it, promises."""
+    calibrator = results.calibrator.to_json() if results.calibrator else {}
+    calibrator.pop("bins", None)
+    return {
+        "uncertainty": results.uncertainty.to_json() if results.uncertainty else None,
+        "calibrator": calibrator or None,
+        "temperature": results.temperature.to_json() if results.temperature else None,
+        "promises": _promises_document(results),
+    }
+
+
+def _promises_document(results: Results) -> dict[str, Any] | None:
+    """What was promised, and how it is kept on clean images, under noise and under all corruptions."""
+    from dign.evaluation.results import pool_promises
+
+    if results.promises is None:
+        return None
+    kept = {where: scores.to_json() for where, scores in pool_promises(results).items()}
+    return {**results.promises.to_json(), "kept": kept}
 
 
 def _summary_document(summary: Summary) -> dict[str, Any]:
@@ -302,8 +323,10 @@ def _find_members(runs: tuple[str, ...], options: dict[str, Any]) -> tuple[str, 
     named = [run for run in runs if run.startswith(ENSEMBLE_PREFIX)]
     if not options["ensemble"] and not named:
         return None
-    if named and (len(runs) > 1 or options["ensemble"]):
-        raise UserError(f"{named[0]} is an ensemble by itself: evaluate it alone, without --ensemble.")
+    if named and len(runs) > 1:
+        raise UserError(f"{named[0]} is an ensemble by itself: evaluate it in a command of its own.")
+    if named and options["ensemble"]:
+        raise UserError(f"{named[0]} is an ensemble by itself: leave out --ensemble.")
     for option in ("model", "attack", "sequences", "ood"):
         if options[option]:
             raise UserError(f"an ensemble is measured clean and under corruptions: leave out --{option}.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import click
 
-from dign.cli.messages import say_on
+from dign.cli.messages import say, say_on
 from dign.cli.usage_errors import name_options
 
 if TYPE_CHECKING:
@@ -68,9 +68,19 @@ def open_model(options: dict[str, Any], console: Console, team: Team) -> tuple[S
         data, subject, notes = _open_subject(options)
     for note in notes:
         say_on(console, name_options(note, click.get_current_context().command))
+    if options.get("temperature") and subject.find_seen is None and team.is_rank_zero:
+        _warn_of_unknown_training(subject)
     if data.skipped:
         say_on(console, f"{len(data.skipped)} images are left out, since they cannot be read.")
     return subject, data, out
+
+
+def _warn_of_unknown_training(subject: Subject) -> None:
+    """Warn, also with --quiet, of a temperature that may be wrong."""
+    from dign.evaluation.subjects import describe_unknown_training
+
+    warning = name_options(describe_unknown_training(subject), click.get_current_context().command)
+    say(f"dign: warning: {warning}")
 
 
 def results_place(options: dict[str, Any]) -> Path:
@@ -126,19 +136,17 @@ def _open_subject(options: dict[str, Any]) -> tuple[DataSet, Subject, list[str]]
     from dign.core.errors import UserError
     from dign.data import load
     from dign.data.framing import Framing
-    from dign.evaluation.foreign_model import describe_foreign, foreign_subject, hub_subject
+    from dign.evaluation.foreign_model import describe_foreign, foreign_subject
     from dign.models.preprocessing import Preprocessing
     from dign.runs.foreign import open_model as open_foreign
-    from dign.runs.hub_config import HUB_PREFIX, hub_folder, read_hub_config
+    from dign.runs.hub_config import HUB_PREFIX
 
     entry, skip = options["model"], {"skip_unreadable": options["skip_unreadable"]}
     if entry.startswith(HUB_PREFIX):
         for option in OF_MODEL:
             if options[option] not in (None, False):
                 raise UserError(f"{entry} has weights and settings of its own: leave out --{option.replace('_', '-')}.")
-        framing = Framing(**read_hub_config(hub_folder(entry))["framing"])
-        data = load(options["data"], size=options["size"], framing=framing, **skip)
-        return data, hub_subject(entry, data, options["label"]), []
+        return _open_hub_folder(options)
     given = Preprocessing(
         options["size"],
         _numbers("mean", options),
@@ -150,6 +158,24 @@ def _open_subject(options: dict[str, Any]) -> tuple[DataSet, Subject, list[str]]
     framing = Framing(wanted.fit or "crop", wanted.crop_fraction or 1.0, wanted.interpolation or "bicubic")
     data = load(options["data"], size=wanted.size, framing=framing, **skip)
     return data, foreign_subject(model, entry, data, options["label"], framing), describe_foreign(model, data)
+
+
+def _open_hub_folder(options: dict[str, Any]) -> tuple[DataSet, Subject, list[str]]:
+    """The data, without images that the model was calibrated on, and the model."""
+    from dign.data import load
+    from dign.data.framing import Framing
+    from dign.evaluation.foreign_model import hub_subject
+    from dign.runs.held_out import leave_out_calibration_images
+    from dign.runs.hub_config import hub_folder, read_hub_config
+
+    folder = hub_folder(options["model"])
+    framing = Framing(**read_hub_config(folder)["framing"])
+    skip = options["skip_unreadable"]
+    data = load(options["data"], size=options["size"], framing=framing, skip_unreadable=skip)
+    subject = hub_subject(options["model"], data, options["label"])
+    data, left_out = leave_out_calibration_images(folder, data, options["split"])
+    notes = [f"{left_out} images are left out, since the model was calibrated on them."] if left_out else []
+    return data, subject, notes
 
 
 def _numbers(name: str, options: dict[str, Any]) -> tuple[float, ...] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -14,7 +14,8 @@ from dign.cli.options import json_option, print_json, quiet_option, skip_bad_opt
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dign.runs.predict import Prediction
+    from dign.runs.classifier import Classifier
+    from dign.runs.predict import Prediction, Promise
 
 
 SHORTEST_PATH = 16
@@ -83,7 +84,7 @@ def command(
     sigmas = SIGMAS if sigma is None else _parse_sigmas(sigma)
     promise = Promise(error, coverage, sets, set_kind)
     classifier = open_classifier(model)
-    threshold, _ = promise.thresholds(classifier)
+    threshold, quantile = promise.thresholds(classifier)
     files = find_images(_expand_standard_input(images))
     size, framing = classifier.image_size, classifier.framing
     readable, pixels = read_pictures(files, size, framing, skip_unreadable=skip_unreadable)
@@ -92,8 +93,7 @@ def command(
     predictions = list(predict_images(classifier, pixels, list(map(replace_unprintable, readable)), **options))
     if as_json:
         images_as_dicts = [prediction.to_dict() for prediction in predictions]
-        asked = {"error": error, "coverage": coverage, "sets": sets, "set_kind": set_kind, "threshold": threshold}
-        promised = {} if promise.is_empty else {"promise": asked}
+        promised = {} if promise.is_empty else {"promise": _describe_promise(promise, classifier, threshold, quantile)}
         skipped = {"skipped": sorted(map(str, bad))} if bad else {}
         print_json({"model": model, "draws": draws, "seed": seed, **promised, "images": images_as_dicts, **skipped})
         return
@@ -105,6 +105,25 @@ def command(
     console.print(make_table(predictions, draws, console.width))
     if bad:
         say(f"Left out, since they cannot be read: {', '.join(sorted(map(replace_unprintable, bad)))}.")
+
+
+def _describe_promise(
+    promise: Promise, classifier: Classifier, threshold: float | None, quantile: float | None
+) -> dict[str, Any]:
+    """What is promised, how surely, from how many held-out images, and where the limits are."""
+    from dign.metrics.refusal import CERTAINTY
+
+    assert classifier.calibrator is not None and classifier.calibrator.held_out is not None  # a promise was made
+    return {
+        "error": promise.error,
+        "certainty": None if promise.error is None else CERTAINTY,
+        "coverage": promise.coverage,
+        "threshold": threshold,
+        "sets": promise.sets,
+        "set_kind": promise.kind,
+        "set_quantile": quantile,
+        "held_out_images": len(classifier.calibrator.held_out),
+    }
 
 
 def _parse_sigmas(text: str) -> tuple[float, ...]:

@@ -174,7 +174,7 @@ def measure(
         by_class = _sum_by_class(team.gather(by_class), bins)
         kept = _sum_promises(team.gather(kept))
     first, *others = (_score(total, classes) for total, classes in zip(totals, by_class, strict=True))
-    held = {condition: PromiseScores.of(counts) for condition, counts in kept.items()}
+    held = {condition: PromiseScores.of(promises, counts) for condition, counts in kept.items()} if promises else {}
     return Measured(first.counts, first.uncertainty, tuple(others), confusions, tuple(totals), held)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -80,37 +82,56 @@ class PromiseScores:
     """How promises hold under one condition, in percent.
 
     Attributes:
-        answered: Images that are answered; the others are "unsure".
+        answered: Images that are answered; the others are "unsure". None where the error cannot be promised.
         error: Wrong answers among those; None where nothing is answered.
         coverage: For each kind of prediction sets, how often the true class is in them.
         size: And how many classes they hold on average, which is not a percentage.
     """
 
-    answered: float
+    answered: float | None
     error: float | None
     coverage: dict[str, float]
     size: dict[str, float]
 
     @classmethod
-    def of(cls, counts: Tensor) -> PromiseScores:
-        """The scores of what `Promises.count` counted."""
+    def of(cls, promises: Promises, counts: Tensor) -> PromiseScores:
+        """The scores of what `promises.count` counted."""
         images, answered, wrong, *sets = counts.tolist()
         return cls(
-            answered=100 * answered / images,
+            answered=None if promises.threshold is None else 100 * answered / images,
             error=100 * wrong / answered if answered else None,
             coverage={kind: 100 * sets[2 * i] / images for i, kind in enumerate(SETS)},
             size={kind: sets[2 * i + 1] / images for i, kind in enumerate(SETS)},
         )
 
     @classmethod
+    def pool(cls, scores: Sequence[PromiseScores]) -> PromiseScores:
+        """The scores of several conditions with equally many images, taken together.
+
+        >>> sets = {"coverage": {"adaptive": 90.0}, "size": {"adaptive": 1.5}}
+        >>> pooled = PromiseScores.pool([PromiseScores(80.0, 5.0, **sets), PromiseScores(20.0, 15.0, **sets)])
+        >>> pooled.answered, pooled.error  # 4 + 3 wrong of 80 + 20 answers
+        (50.0, 7.0)
+        """
+        answered = [each.answered for each in scores if each.answered is not None]
+        wrong = [each.answered * each.error for each in scores if each.answered and each.error is not None]
+        return cls(
+            answered=fmean(answered) if len(answered) == len(scores) else None,
+            error=sum(wrong) / sum(answered) if sum(answered) else None,
+            coverage={kind: fmean(each.coverage[kind] for each in scores) for kind in scores[0].coverage},
+            size={kind: fmean(each.size[kind] for each in scores) for kind in scores[0].size},
+        )
+
+    @classmethod
     def from_json(cls, value: Any, where: str) -> PromiseScores:
         given = as_object(value, where)
         tables = [as_object(given.get(key), f"{where}.{key}") for key in ("coverage", "size")]
-        numbers = [given.get("answered"), *(table.get(kind) for table in tables for kind in SETS)]
-        if not all(map(is_number, numbers)) or not (given.get("error") is None or is_number(given["error"])):
+        numbers = [table.get(kind) for table in tables for kind in SETS]
+        numbers += [given[key] for key in ("answered", "error") if given.get(key) is not None]
+        if not all(map(is_number, numbers)):
             fail(f"{where} lacks a number")
         coverage, size = ({kind: table[kind] for kind in SETS} for table in tables)
-        return cls(given["answered"], given.get("error"), coverage, size)
+        return cls(given.get("answered"), given.get("error"), coverage, size)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -37,7 +37,8 @@ class RunInfo:
     def to_json(self) -> dict[str, Any]:
         """The `run` entry of a results file."""
         value = asdict(self)
-        return value if self.members else {key: each for key, each in value.items() if key != "members"}
+        members = value.pop("members")
+        return {**value, "members": list(members)} if members else value
 
     @classmethod
     def from_json(cls, value: Any) -> RunInfo:

@@ -15,7 +15,7 @@ from dign.corruptions import STORED_QUALITY
 from dign.evaluation.confusion_result import ConfusionResult, read_confusion
 from dign.evaluation.image_record import ImageRecord
 from dign.evaluation.json_values import BrokenResults, as_object, fail
-from dign.evaluation.promises import Promises
+from dign.evaluation.promises import Promises, PromiseScores
 from dign.evaluation.result_info import EvaluationInfo, RunInfo
 from dign.evaluation.result_parts import ConditionResult, CorruptionResult, Summary, score_sets
 from dign.evaluation.result_pools import (
@@ -28,7 +28,7 @@ from dign.evaluation.result_pools import (
 from dign.evaluation.result_scores import scores_to_json
 from dign.evaluation.result_table import format_table
 from dign.metrics import CalibrationScores
-from dign.metrics.aggregation import counts_in_mca
+from dign.metrics.aggregation import MCA_N_CORRUPTIONS, counts_in_mca
 from dign.metrics.corruption_error import CorruptionError, are_imagenet_classes, corruption_error
 
 if TYPE_CHECKING:
@@ -279,6 +279,17 @@ class Results:
         if self.images:
             value["images"] = self.images.to_json()
         return value
+
+
+def pool_promises(results: Results) -> dict[str, PromiseScores]:
+    """How promises are kept on "clean" images, under "noise" and under "all" corruptions, where that was measured."""
+    pools: dict[str, list[PromiseScores]] = {}
+    for (name, _), condition in list_conditions(results.clean, results.corruptions).items():
+        places = {"clean": name == "clean", "noise": name in MCA_N_CORRUPTIONS, "all": name in results.counted}
+        for place, belongs in places.items():
+            if belongs and condition.promises:
+                pools.setdefault(place, []).append(condition.promises)
+    return {place: PromiseScores.pool(scores) for place, scores in pools.items()}
 
 
 def list_conditions(

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from dign.core.errors import UserError
 from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import make_placed_generator
-from dign.core.outputs import logits_of
 from dign.core.pixels import to_float
 from dign.corruptions.benchmark.read import Benchmark, Condition
 from dign.data.dataset import DataSet, Split
@@ -58,21 +57,6 @@ class Subject:
     framing: Framing = MIDDLE
     """How a picture of any shape is brought to the model's size."""
 
-    def as_module(self) -> nn.Module:
-        """The model with its calibrator: a module from images to logits."""
-        return self.model if self.calibrator is None else CalibratedModel(self.model, self.calibrator)
-
-
-class CalibratedModel(nn.Module):
-    """A model with its calibrator: logits whose softmax is calibrated."""
-
-    def __init__(self, model: nn.Module, calibrator: Calibrator) -> None:
-        super().__init__()
-        self.model, self.calibrator = model, calibrator
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.calibrator(logits_of(self.model(images)))
-
 
 def open_run(
     run: Run, data: str | None = None, *, skip_unreadable: bool = False, team: Team = SINGLE_PROCESS
@@ -82,7 +66,7 @@ def open_run(
     Args:
         run: An open run folder, from `dign.runs.load_run`.
         data: Other images than the run's: a data set's name, or "folder:PATH" with the run's classes. Images that the
-            run was trained or validated on are left out, wherever they are now. By default the run's own.
+            run was trained, validated or calibrated on are left out, wherever they are now. By default the run's own.
         skip_unreadable: Leave out images of a folder that cannot be read.
         team: Processes that share the work.
 
@@ -179,9 +163,9 @@ def evaluate_run(
     results = replace(results, evaluation=info)
     if found.left_out is not None:
         report(
-            f"{found.left_out} images are left out, since the run was trained or validated on them."
+            f"{found.left_out} images are left out, since the run was trained, validated or calibrated on them."
             if found.left_out
-            else "No image is left out: the run was trained and validated on none of them."
+            else "No image is left out: the run was trained, validated and calibrated on none of them."
         )
     if found.data.skipped:
         report(f"{len(found.data.skipped)} images are left out, since they cannot be read.")
@@ -273,6 +257,14 @@ def _refuse_seen(subject: Subject, data: DataSet) -> None:
             f"{data.name}: a temperature fitted on them would be wrong. Calibrate the model on other images, "
             "`dign calibrate`, or fit no temperature."
         )
+
+
+def describe_unknown_training(subject: Subject) -> str:
+    """What to say before a temperature is fitted for a model that dign has not trained."""
+    return (
+        f"dign does not know which images {subject.about.name} was trained on, and a temperature fitted on images that "
+        "it has seen is too low, which makes it overconfident: name images that it has not seen with `data`."
+    )
 
 
 def _shown_conditions(conditions: Conditions | Benchmark, split: Split) -> Iterator[Condition]:

@@ -22,7 +22,7 @@ from dign.runs.checkpoints import load_weights, save_weights
 from dign.runs.folder import Run
 from dign.runs.held_out import describe_seen
 from dign.runs.hub_config import CONFIG, WEIGHTS, read_hub_config
-from dign.runs.seen_images import SEEN_FILE
+from dign.runs.seen_images import CALIBRATION_IMAGES_FILE, SEEN_FILE
 
 
 class HubModel(nn.Sequential, PyTorchModelHubMixin, library_name="dign"):
@@ -155,8 +155,9 @@ def save_hub_folder(run: Run, folder: Path | str, *, license: str | None = None,
         results = read_results(run.path)
         measured = results if results and is_of_calibrator(results, model.calibrator) else None
         model.save_pretrained(partial, model_card_kwargs={"results": measured, "license": license})
-        if (run.path / SEEN_FILE).is_file():
-            shutil.copyfile(run.path / SEEN_FILE, partial / SEEN_FILE)
+        for name in (SEEN_FILE, CALIBRATION_IMAGES_FILE):
+            if (run.path / name).is_file():
+                shutil.copyfile(run.path / name, partial / name)
         if folder.exists():
             folder.rmdir()
         partial.rename(folder)

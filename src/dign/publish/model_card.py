@@ -11,11 +11,12 @@ from dign.core.files import write_text
 from dign.core.text import clean_text
 from dign.corruptions.sets import SETS, TITLES
 from dign.evaluation.conclusion import describe_calibrator
+from dign.evaluation.promises import Promises
 from dign.evaluation.result_pools import PooledCalibration
-from dign.evaluation.results import RESULTS_FILE, Results
+from dign.evaluation.results import RESULTS_FILE, Results, pool_promises
 from dign.metrics import CalibrationScores
 from dign.metrics.aggregation import EXCLUDED, MCA_N_CORRUPTIONS
-from dign.runs.calibrator import Calibrator
+from dign.runs.calibrator import Calibrator, is_same_transform
 
 
 def read_results(folder: Path) -> Results | None:
@@ -28,7 +29,10 @@ def is_of_calibrator(results: Results, calibrator: Calibrator | None) -> bool:
     then = results.calibrator
     if then is None or calibrator is None:
         return then is None and calibrator is None
-    return replace(then, calibration=None, uncertainty=None, bins={}) == describe_calibrator(calibrator, None)
+    now = describe_calibrator(calibrator, None)
+    if then.value is not None and now.value is not None and is_same_transform(float(then.value), now.value):
+        now = replace(now, value=then.value)
+    return replace(then, calibration=None, uncertainty=None, bins={}) == now
 
 
 def note_calibrator(folder: Path, calibrator: Calibrator) -> None:
@@ -110,6 +114,7 @@ def _measured(results: Results | None) -> list[str]:
         f"{_plain(dign)}.",
         "",
         *_score_table(results),
+        *_uncertainty_table(results),
     ]
     severities = sorted({severity for each in results.corruptions.values() for severity in each.severities})
     if severities:
@@ -126,11 +131,41 @@ def _score_table(results: Results) -> list[str]:
     everything = f"all {len(results.counted)} corruptions" if results.complete else _plain(results.summary.mca_name)
     rows = _score_rows(results, results.calibration, ("clean", f"noise ({', '.join(noises)})", everything))
     rows += [_score_row(f"{TITLES[name]} ({len(SETS[name])} corruptions)", part) for name, part in results.sets.items()]
+    if results.calibrator and results.calibrator.calibration:
+        names = tuple(f"{name}, without its {results.calibrator.name}" for name in ("clean", "noise", everything))
+        rows += _score_rows(results, results.calibrator.calibration, names)
     if results.temperature:
         at = f"at temperature {results.temperature.value:.2f}"
         names = tuple(f"{name}, {at}" for name in ("clean", "noise", everything))
         rows += _score_rows(results, results.temperature.calibration, names)
     return _table(("images", "accuracy %", "ECE %", "RMSE %", "OE %"), rows)
+
+
+def _uncertainty_table(results: Results) -> list[str]:
+    """Proper scores, how well confidence tells right from wrong, and how promises are kept, by pool."""
+    if results.uncertainty is None:
+        return []
+    pools = {name: getattr(results.uncertainty, name) for name in ("clean", "noise", "all")}
+    kept = pool_promises(results)
+    rows = []
+    for name, scores in pools.items():
+        if scores is not None and (name != "all" or results.goes_beyond_noise):
+            promise = kept.get(name)
+            cells = (f"{scores.nll:.3f}", f"{scores.brier:.3f}", f"{scores.augrc:.2f}", _one_decimal(scores.auroc))
+            answered = (promise.answered, promise.error, promise.coverage["adaptive"]) if promise else (None,) * 3
+            rows.append(("all corruptions" if name == "all" else name, *cells, *map(_one_decimal, answered)))
+    head = ("images", "log loss", "Brier score", "AUGRC %", "AUROC of right and wrong %")
+    promised = ("answered %", "wrong among them %", "true class in its set %")
+    return ["", *_describe_promises(results.promises), *_table((*head, *promised), rows)]
+
+
+def _describe_promises(promises: Promises | None) -> list[str]:
+    if promises is None:
+        return []
+    made = f"sets that hold the true class in {100 * promises.coverage:g} %"
+    if promises.threshold is not None:
+        made = f"answers of which at most {100 * promises.error:g} % are wrong, and {made}"
+    return [f"Promised from {promises.images} held-out clean images: {made}. How that is kept:", ""]
 
 
 def _score_rows(results: Results, pooled: PooledCalibration, names: Sequence[str]) -> list[Sequence[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,19 +25,27 @@ from dign.metrics.histogram_binning import fit_histogram_binning
 from dign.metrics.temperature import PRIOR, fit_temperature, log_probabilities
 from dign.metrics.vector_scaling import fit_vector_scaling
 from dign.parallel.devices import pick_device
-from dign.runs.calibrator import KINDS, Calibrator, HeldOut, Transform, apply_transform, write_calibrator
+from dign.runs.calibrator import (
+    KINDS,
+    Calibrator,
+    HeldOut,
+    Transform,
+    apply_transform,
+    read_calibrator,
+    write_calibrator,
+)
 from dign.runs.classifier import load_uncalibrated
 from dign.runs.folder import load_run
 from dign.runs.held_out import held_out_for_hub, held_out_for_run
 from dign.runs.hub_config import hub_folder, is_hub_folder
-from dign.runs.seen_images import add_validation
+from dign.runs.seen_images import add_calibration_images
 
 DEFAULT_ON = "clean"
 ON = ("clean", "noise", "both")
 FOLDS = 5
+"""Parts of the held-out images; each is calibrated by what the others fitted, for the promises."""
 FEW = 200
 """Held-out images below which their calibration error says little."""
-"""Parts of the held-out images; each is calibrated by what the others fitted, for the promises."""
 
 
 def make_noisy(method: Method, images: Tensor, generator: torch.Generator) -> Tensor | None:
@@ -160,7 +169,7 @@ class Calibrated:
     Attributes:
         file: Where the calibrator is stored.
         calibrator: The calibrator.
-        left_out: Images that were not used because the model was trained on them.
+        left_out: Images that were not used because the model was trained on them, or is measured on them.
         before: Scores of the held-out images without it.
         after: And with a calibrator that was fitted without them.
     """
@@ -210,7 +219,8 @@ def calibrate_model(
     Args:
         where: A finished run's folder, or a hub folder, as `DIR` or `hub:DIR`.
         data: Labeled images with the model's classes: a data set, or "folder:PATH". By default the validation images
-            of the run. Images that the model was trained on are left out.
+            of the run. Images that the model was trained on, and test images of its own data, are left out; those that
+            are used are remembered in its folder, and left out when it is measured.
         kind: As of `fit_calibrator`.
         on: As of `fit_calibrator`.
         skip_unreadable: Leave out images of a folder that cannot be read.
@@ -241,6 +251,9 @@ def calibrate_model(
     model, method = classifier.model.to(target), classifier.method
     options: dict[str, Any] = {"kind": kind, "on": on, "device": target, "batch_size": batch_size}
     calibrator = fit_calibrator(model, method, images.split, data=images.name, **options)
+    with suppress(UserError):  # a damaged one is replaced
+        earlier = read_calibrator(folder, len(classifier.classes))
+        calibrator = calibrator.keep_numbers(earlier) if earlier else calibrator
     with freeze_temporarily(model), torch.no_grad():
         clean, _ = _predict(model, method, images.split, "clean", target, batch_size)
     before = Calibration()
@@ -251,7 +264,7 @@ def calibrate_model(
         after.update(confidence[:, None].repeat(1, 2), (~correct).long())
     else:
         after.update(calibrator(clean).softmax(1), images.split.labels)
-    file = write_calibrator(folder, calibrator)
     if data is not None:
-        add_validation(folder, images.split)
+        add_calibration_images(folder, images.split)  # first, so that none is forgotten if this process is killed
+    file = write_calibrator(folder, calibrator)
     return Calibrated(file, calibrator, images.left_out, before.compute(), after.compute())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,6 +24,8 @@ from dign.metrics.vector_scaling import VectorScaling
 CALIBRATION_FILE = "calibration.json"
 KINDS = ("temperature", "vector", "histogram")
 MAX_IMAGES = 10_000_000
+TOLERANCE = 1e-6
+"""Relative difference up to which numbers are the same: a fit on the same images repeats itself but for rounding."""
 
 
 Transform = float | VectorScaling | HistogramBinning
@@ -33,6 +35,26 @@ Transform = float | VectorScaling | HistogramBinning
 def apply_transform(transform: Transform, scores: Tensor) -> Tensor:
     """Calibrated logits (N,C) for logits or log-probabilities (N,C)."""
     return scores / transform if isinstance(transform, float) else transform(scores)
+
+
+def is_same_transform(one: Transform, other: Transform) -> bool:
+    """Whether two transforms are the same but for rounding.
+
+    >>> is_same_transform(0.64, 0.64 + 3e-8), is_same_transform(0.64, 0.641)
+    (True, False)
+    """
+    numbers, others = _list_numbers(one), _list_numbers(other)
+    if type(one) is not type(other) or len(numbers) != len(others):
+        return False
+    return all(math.isclose(*pair, rel_tol=TOLERANCE, abs_tol=1e-9) for pair in zip(numbers, others, strict=True))
+
+
+def _list_numbers(transform: Transform) -> list[float]:
+    if isinstance(transform, VectorScaling):
+        return [*transform.factor, *transform.offset]
+    if isinstance(transform, HistogramBinning):
+        return [number for row in (*transform.edges, *transform.values) for number in row]
+    return [transform]
 
 
 @dataclass(frozen=True)
@@ -138,6 +160,14 @@ class Calibrator:
     def calibrate(self, probabilities: Tensor) -> Tensor:
         """Calibrated probabilities (N,C) for probabilities (N,C)."""
         return self(log_probabilities(probabilities)).softmax(-1)
+
+    def keep_numbers(self, earlier: Calibrator) -> Calibrator:
+        """This calibrator, with the numbers of an earlier one where it is the same but for rounding: what was measured
+        with those still holds for it."""
+        facts = ("kind", "data", "images", "on")
+        same = all(getattr(self, name) == getattr(earlier, name) for name in facts)
+        same = same and is_same_transform(self.transform, earlier.transform)
+        return replace(self, transform=earlier.transform) if same else self
 
     def describe(self) -> str:
         """'temperature 0.64, fitted on 5000 images of cifar10'."""

@@ -46,6 +46,8 @@ class Ensemble(Classifier):
     """
 
     def __init__(self, members: Sequence[Classifier | str | Path], name: str | None = None) -> None:
+        if isinstance(members, str | Path):
+            raise UserError(f"members must be a list of classifiers or folders, not {str(members)!r} alone.")
         opened = [each if isinstance(each, Classifier) else load_model(each) for each in members]
         _check_agreement(opened)
         first = opened[0]
@@ -53,6 +55,7 @@ class Ensemble(Classifier):
         super().__init__(
             _Mean(opened), make_ensemble_method(opened), first.classes, first.image_size, name, first.framing
         )
+        self.train(any(member.training for member in opened))
 
     @property
     def members(self) -> list[Classifier]:

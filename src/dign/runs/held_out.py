@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from dign.data.sources.folder import has_own_test_split
 from dign.runs.config import RunConfig
 from dign.runs.folder import Run, load_run, load_run_data
 from dign.runs.hub_config import hub_folder, is_hub_folder, read_hub_config
-from dign.runs.seen_images import digest_seen, digest_split, read_seen
+from dign.runs.other_data import load_data_for
+from dign.runs.seen_images import digest_seen, digest_split, read_calibration_images, read_seen
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class HeldOutImages:
     Attributes:
         name: The data that they are of.
         split: The images.
-        left_out: How many others were left out because the model was trained on them.
+        left_out: How many others were left out because the model was trained, calibrated or is measured on them.
     """
 
     name: str
@@ -38,7 +40,7 @@ class HeldOutImages:
 def held_out_for_run(run: Run, name: str | None = None, *, skip_unreadable: bool = False) -> HeldOutImages:
     """The images of the run's own data, or of other data with its classes, that the run was not trained on.
 
-    Test images of the run, and those of a data set that has its own, are never among them.
+    Test images of the run, wherever they are, and those of a data set that has its own, are never among them.
 
     Args:
         run: The run.
@@ -63,17 +65,19 @@ def held_out_for_run(run: Run, name: str | None = None, *, skip_unreadable: bool
     config = replace(run.config, data=name, size=size, validation=0.0)
     data = load_run_data(replace(config, skip_unreadable=run.config.skip_unreadable or skip_unreadable))
     seen = read_seen(run.path) or digest_seen(run.data())
-    return _unseen(run.path, name, data, seen.train | _digest_own_test(run), run.classes, run.image_size)
+    _check_fits(run.path, name, data, run.classes, run.image_size)
+    return _leave_out(run.path, name, data, seen.train, _digest_own_test(run, name, skip_unreadable))
 
 
-def _digest_own_test(run: Run) -> frozenset[str]:
-    """Digests of the test images of a run on pictures, which it is measured on; none where these have gone."""
-    if not split_prefix(run.config.data)[0]:
-        return frozenset()
-    try:
+def _digest_own_test(run: Run, name: str, skip_unreadable: bool) -> frozenset[str]:
+    """Digests of the run's test images, which it is measured on: where they were, or in the folder `name` if that is
+    the run's own, moved; none where they have gone."""
+    with suppress(UserError):
         return frozenset(digest_split(run.data().test))
-    except UserError:
-        return frozenset()
+    with suppress(UserError):
+        found = load_data_for(run, name, skip_unreadable=skip_unreadable)
+        return frozenset(digest_split(found.data.test)) if found.is_own else frozenset()
+    return frozenset()
 
 
 def held_out_for_hub(folder: Path, name: str, *, skip_unreadable: bool = False) -> HeldOutImages:
@@ -89,7 +93,17 @@ def held_out_for_hub(folder: Path, name: str, *, skip_unreadable: bool = False) 
     """
     config = read_hub_config(folder)
     data = _load_for_hub(config, name, skip_unreadable=skip_unreadable)
-    return _unseen(folder, name, data, find_seen(folder, config), config["classes"], tuple(config["image_size"]))
+    _check_fits(folder, name, data, config["classes"], tuple(config["image_size"]))
+    return _leave_out(folder, name, data, find_seen(folder, config), _digest_hub_test(config))
+
+
+def _digest_hub_test(config: dict[str, Any]) -> frozenset[str]:
+    """Digests of the test images of the data set that a hub folder names, for measuring; none where it is not here."""
+    if split_prefix(config["data"])[0]:
+        return frozenset()  # of own pictures a hub folder keeps no path
+    with suppress(UserError):  # it is not in the cache, and nothing is downloaded for this
+        return frozenset(digest_split(_load_for_hub(config, config["data"]).test))
+    return frozenset()
 
 
 def _load_for_hub(config: dict[str, Any], name: str, *, skip_unreadable: bool = False) -> DataSet:
@@ -108,7 +122,8 @@ def seen_by_init(run: Run) -> int:
 
 
 def find_test_images(folder: Path, name: str | None = None) -> HeldOutImages:
-    """The test images of a data set, for the model of a hub folder; of a folder's images those that it has not seen.
+    """The test images of a data set, for the model of a hub folder, but those that it was calibrated on; of a folder's
+    images those that it has not seen.
 
     Args:
         folder: The hub folder.
@@ -123,14 +138,45 @@ def find_test_images(folder: Path, name: str | None = None) -> HeldOutImages:
     name = name or str(config["data"])
     data = _load_for_hub(config, name)
     _check_fits(folder, name, data, config["classes"], tuple(config["image_size"]))
-    if not name.startswith(FOLDER_PREFIX):
-        return HeldOutImages(name, data.test, 0)
-    seen = find_seen(folder, config)
-    kept = [index for index, digest in enumerate(digest_split(data.test)) if digest not in seen]
-    if not kept:
-        raise UserError(f"{folder} was trained on all test images of {hide_folder_path(name)}: name others.")
-    split = data.test.select(torch.tensor(kept, dtype=torch.long))
-    return HeldOutImages(hide_folder_path(name), split, len(data.test) - len(kept))
+    seen = read_calibration_images(folder)
+    if name.startswith(FOLDER_PREFIX):
+        seen |= find_seen(folder, config)
+    split = _select_unseen(data.test, seen)
+    if not len(split):
+        raise UserError(
+            f"{folder} was trained or calibrated on all test images of {hide_folder_path(name)}: name others."
+        )
+    return HeldOutImages(hide_folder_path(name), split, len(data.test) - len(split))
+
+
+def leave_out_calibration_images(folder: Path, data: DataSet, split: str) -> tuple[DataSet, int]:
+    """Data to measure the model of a hub folder on, without images that it was calibrated on, and how many those were.
+
+    Args:
+        folder: The hub folder.
+        data: The data.
+        split: The split to be measured: the others stay as they are.
+
+    Raises:
+        UserError: There is none left.
+    """
+    before: Split = getattr(data, split)
+    kept = _select_unseen(before, read_calibration_images(folder))
+    if len(before) and not len(kept):
+        raise UserError(
+            f"{folder} was calibrated on all {len(before)} {split} images of {hide_folder_path(data.name)}: name "
+            "others to measure it on with `data`."
+        )
+    parts: dict[str, Any] = {split: kept}
+    return replace(data, **parts), len(before) - len(kept)
+
+
+def _select_unseen(split: Split, seen: frozenset[str]) -> Split:
+    """The images of a split that are not among those with these digests."""
+    if not seen:
+        return split
+    kept = [index for index, digest in enumerate(digest_split(split)) if digest not in seen]
+    return split.select(torch.tensor(kept, dtype=torch.long))
 
 
 def find_seen(folder: Path, config: dict[str, Any]) -> frozenset[str]:
@@ -205,17 +251,25 @@ def _check_fits(model: Path, name: str, data: DataSet, classes: list[str], image
         raise UserError(f"{model} takes images of {wanted} pixels, but those of {name} have {found}.")
 
 
-def _unseen(
-    model: Path, name: str, data: DataSet, seen: frozenset[str], classes: list[str], image_size: tuple[int, int]
+def _leave_out(
+    model: Path, name: str, data: DataSet, trained: frozenset[str], measured: frozenset[str]
 ) -> HeldOutImages:
-    _check_fits(model, name, data, classes, image_size)
+    """The images but those with digests of images that a model was trained on, or is measured on."""
     parts = [data.train, data.validation, *([] if has_own_test_split(name) else [data.test])]
     pool = join_splits(parts)
-    kept = [index for index, digest in enumerate(digest_split(pool)) if digest not in seen]
-    if not kept:
-        raise _none_left(model, name, len(pool))
-    split = pool.select(torch.tensor(kept, dtype=torch.long))
-    return HeldOutImages(hide_folder_path(name), split, len(pool) - len(kept))
+    split = _select_unseen(pool, trained | measured)
+    if not len(split):
+        tests = sum(digest in measured for digest in digest_split(pool))
+        raise _only_known(model, name, len(pool), tests) if tests else _none_left(model, name, len(pool))
+    return HeldOutImages(hide_folder_path(name), split, len(pool) - len(split))
+
+
+def _only_known(model: Path, name: str, images: int, tests: int) -> UserError:
+    others = f", and it was trained on the other {images - tests}" if tests < images else ""
+    return UserError(
+        f"{tests} of the {images} images of {hide_folder_path(name)} are test images of {model}, which are for "
+        f"measuring{others}: calibrate it on other labeled images with its classes, `data=folder:PATH`."
+    )
 
 
 def _none_left(model: Path, name: str, images: int) -> UserError:

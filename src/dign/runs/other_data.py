@@ -11,7 +11,7 @@ from dign.data.dataset import DataSet
 from dign.data.names import PICTURE_PREFIXES
 from dign.data.sources.folder import has_own_test_split
 from dign.runs.folder import Run, load_run_data
-from dign.runs.seen_images import SeenImages, digest_seen, read_seen, separate_seen
+from dign.runs.seen_images import SeenImages, digest_seen, read_calibration_images, read_seen, separate_seen
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ def load_data_for(run: Run, name: str | None = None, *, skip_unreadable: bool = 
         skip_unreadable: Leave out images of a folder that cannot be read.
 
     Raises:
-        UserError: The classes or the size are not those of the run, all images have been trained on, or it is not
-            known which.
+        UserError: The classes or the size are not those of the run, all images have been trained or calibrated on, or
+            it is not known which.
     """
     config = replace(run.config, skip_unreadable=run.config.skip_unreadable or skip_unreadable)
     if name is None or (name == config.data and not name.startswith(PICTURE_PREFIXES)):
@@ -53,9 +53,13 @@ def load_data_for(run: Run, name: str | None = None, *, skip_unreadable: bool = 
     data = load_run_data(replace(config, validation=0.0))
     _check_fit(run, data)
     seen = _find_seen(run)
+    seen = replace(seen, validation=seen.validation | read_calibration_images(run.path))
     sorted_data, left_out = separate_seen(data, seen, is_cut=not has_own_test_split(name))
     if not len(sorted_data.test) and left_out:
-        raise UserError(f"{run.path} was trained on all {left_out} images of {name}: there is none left to measure.")
+        raise UserError(
+            f"{run.path} was trained, validated or calibrated on all {left_out} images of {name}: there is none left "
+            "to measure, so name others."
+        )
     return RunData(sorted_data, left_out)
 
 

@@ -1,4 +1,4 @@
-"""Which images a run was trained on: a digest of each is kept with the run, so that they are known again anywhere."""
+"""Which images a model was trained and calibrated on: a digest of each is kept with it, to know them again anywhere."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from dign.data.dataset import DataSet, Split, join_splits
 from dign.parallel.launching import local_rank
 
 SEEN_FILE = "training_images.txt"
+CALIBRATION_IMAGES_FILE = "calibration_images.txt"
 DIGITS = 16
 """Hexadecimal digits of a SHA-256 that are kept: two of a million images agree by chance once in 10^7 runs."""
 MAX_SIZE = 2**30
@@ -93,14 +94,22 @@ def write_seen(folder: Path, data: DataSet, earlier: frozenset[str] = frozenset(
     return sha.hexdigest()
 
 
-def add_validation(folder: Path, split: Split) -> None:
-    """Note images as ones that the model of a folder was validated on, and must not be measured on, if it keeps any."""
-    seen = read_seen(folder)
-    if seen is None:
-        return
-    new = sorted(set(digest_split(split)) - seen.validation)
-    before = read_limited(folder / SEEN_FILE, MAX_SIZE).decode()
-    write_text(folder / SEEN_FILE, before + "".join(f"validation {digest}\n" for digest in new))
+def add_calibration_images(folder: Path, split: Split) -> None:
+    """Remember images that the model of a run folder or hub folder is calibrated on, and must not be measured on."""
+    known = read_calibration_images(folder)
+    digests = known.union(digest_split(split))
+    if digests != known:
+        write_text(folder / CALIBRATION_IMAGES_FILE, "".join(f"{digest}\n" for digest in sorted(digests)))
+
+
+def read_calibration_images(folder: Path) -> frozenset[str]:
+    """The digests that `add_calibration_images` wrote; none where it wrote none.
+
+    Raises:
+        UserError: The file is damaged.
+    """
+    file = folder / CALIBRATION_IMAGES_FILE
+    return frozenset(digest for _, digest in _read_digests(file, "()")) if file.is_file() else frozenset()
 
 
 def read_seen(folder: Path) -> SeenImages | None:
@@ -113,15 +122,21 @@ def read_seen(folder: Path) -> SeenImages | None:
     if not file.is_file():
         return None
     found: dict[str, set[str]] = {"train": set(), "validation": set()}
+    for kind, digest in _read_digests(file, "(train|validation) "):
+        found[kind].add(digest)
+    return SeenImages(frozenset(found["train"]), frozenset(found["validation"]))
+
+
+def _read_digests(file: Path, prefix: str) -> list[tuple[str, str]]:
+    """What stands before the digest in each line, by a pattern with one group, and the digest."""
+    pattern = re.compile(rf"{prefix}([0-9a-f]{{{DIGITS}}})")
     try:
-        for line in read_limited(file, MAX_SIZE).decode().splitlines():
-            match = re.fullmatch(rf"(train|validation) ([0-9a-f]{{{DIGITS}}})", line)
-            if match is None:
-                raise ValueError("a line is not a digest")
-            found[match[1]].add(match[2])
+        matches = [pattern.fullmatch(line) for line in read_limited(file, MAX_SIZE).decode().splitlines()]
+        if not all(matches):
+            raise ValueError("a line is not a digest")
     except (OSError, ValueError) as error:
         raise UserError(f"{file} cannot be used ({error}): the run folder is damaged.") from error
-    return SeenImages(frozenset(found["train"]), frozenset(found["validation"]))
+    return [(match[1], match[2]) for match in matches if match]
 
 
 def separate_seen(data: DataSet, seen: SeenImages, *, is_cut: bool) -> tuple[DataSet, int]:
