@@ -100,6 +100,14 @@ def test_promises_are_shown_for_every_corruption(fake_run, tmp_path):
     assert shown["Shot Noise: wrong among the answers"] == 20 and shown["Shot Noise: answered"] == 40
     assert shown["Shot Noise: size of sets"] == 1.5
 
+    quantiles = {"threshold": 0.8, "adaptive": 0.9}
+    results["promises"] = {"images": 40, "error": 0.05, "threshold": None, "coverage": 0.9, "quantiles": quantiles}
+    file.write_text(json.dumps(results))
+    table = promise_table(make_study(*load_runs([tmp_path])))
+    shown = {row.label.split(" ↑")[0].split(" ↓")[0]: row.cells[0].text for row in table.rows}
+    assert "Clean: answered" not in shown, "not 0 %: nothing was promised"
+    assert "DiGN: no error of 5 % can be promised from 40 held-out images." in table.caption
+
 
 def test_models_become_sections_and_a_method_missing_on_one_is_a_dash(fake_run, tmp_path):
     fake_run(tmp_path / "a", "DiGN", model="one")

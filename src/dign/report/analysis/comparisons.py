@@ -94,11 +94,11 @@ def comparison_table(study: Study) -> Table | None:
         _comparison_row(quantity, first, second, difference)
         for quantity, difference in zip(present, differences, strict=True)
     ]
-    tested = next((each.tested for each in differences if each and each.tested), "seeds")
+    tested = sum(difference is not None and difference.p is not None for difference in differences)
     columns = (Column(first.label, slot=first.slot), Column(second.label, slot=second.slot),
-               Column(f"Second {MINUS} first"), Column(f"Over {tested}", numeric=False))  # fmt: skip
+               Column(f"Second {MINUS} first"), Column("Verdict", numeric=False))  # fmt: skip
     title = f"{first.label} and {second.label}"
-    caption = f"Better in bold. {TEST} P-values are corrected for the {len(rows)} rows (Holm)."
+    caption = f"Better in bold. {TEST} P-values are corrected for the {tested} rows that can be tested (Holm)."
     return Table("comparison", title, caption, "Metric", columns, (Section(None, tuple(rows)),))
 
 
@@ -113,7 +113,7 @@ def _comparison_row(quantity: Quantity, first: Group, second: Group, difference:
     better = (False, False) if number(a, digits) == number(b, digits) else (first_wins, not first_wins)
     cells = [statistic_cell(statistic, best, digits) for statistic, best in zip(statistics, better, strict=True)]
     change = Cell(signed(difference.mean, digits), difference.mean)
-    verdict = (
-        f"not tested: {difference.verdict}" if difference.p is None else f"{difference.verdict}, {difference.p_text}"
-    )
+    verdict = f"not tested: {difference.verdict}"
+    if difference.p is not None:
+        verdict = f"{difference.verdict}, {difference.p_text} over {difference.tested}"
     return Row(label, (*cells, change, Cell(verdict)), help=quantity.help)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dign.evaluation.image_record import LOSSES
+from dign.evaluation.promises import PromiseScores
+from dign.evaluation.result_parts import ConditionResult
 from dign.evaluation.result_pools import PooledCalibration
 from dign.metrics import Calibration
 from dign.report.analysis.quantities import ImageScore, Quantity, conditions_of, corruption_title
@@ -138,18 +140,29 @@ PROMISES = tuple(_PROMISES)
 
 
 def promise_kept(name: str, key: str) -> Quantity:
-    """How a promise is kept under one corruption, the mean over its severities; "clean" are the clean images."""
+    """How a promise is kept under one corruption, over all its severities; "clean" are the clean images."""
 
     def read(run: Run) -> float | None:
         corruption = run.results.corruptions.get(name)
         found = [run.results.clean] if name == "clean" else list(corruption.severities.values()) if corruption else []
-        scores = [getattr(each.promises, key) for each in found if each.promises]
-        values = [score["adaptive"] if isinstance(score, dict) else score for score in scores]
-        present = [value for value in values if value is not None]
-        return sum(present) / len(present) if present else None
+        return read_promise(run, found, key)
 
     label, text, higher = _PROMISES[key]
     return Quantity(f"{name}_promise_{key}", f"{corruption_title(name)}: {label}", f"{text}.", higher, read)
+
+
+def read_promise(run: Run, conditions: Sequence[ConditionResult], key: str) -> float | None:
+    """How one of `PROMISES` is kept under several conditions together; None where it was not made."""
+    scores = [condition.promises for condition in conditions if condition.promises]
+    if not scores or (key in ("answered", "error") and cannot_promise_error(run)):
+        return None
+    value = getattr(PromiseScores.pool(scores), key)
+    return value["adaptive"] if isinstance(value, dict) else value
+
+
+def cannot_promise_error(run: Run) -> bool:
+    """Whether the held-out images of a run were too few to promise an error; older files say "0 % answered" then."""
+    return run.results.promises is not None and run.results.promises.threshold is None
 
 
 def _raw(where: str, score: str) -> Callable[[Run], float | None]:

@@ -44,10 +44,6 @@ class ImageDifference:
             return 1.0 if abs(self.mean) < 1e-12 else 2.0 ** (1 - self.images)
         return math.erfc(abs(self.mean) / self.error / math.sqrt(2))
 
-    @property
-    def test(self) -> str:
-        return "McNemar's test" if self.exact is not None else "paired bootstrap"
-
 
 def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
     """The two-sided p-value of McNemar's exact test for two models' right answers (N,) on the same images.

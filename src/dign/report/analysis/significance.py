@@ -25,7 +25,8 @@ MOST_FREEDOM = 300
 """Degrees of freedom from which on Student's distribution is nearly the normal one."""
 TEST = (
     "Tests: paired t-test over the seeds that both have, from three on, and, where results keep what each image got, "
-    "one with the errors over seeds and over images (paired bootstrap) together; the larger p-value counts. Without "
+    "one with the errors over seeds and over images (paired; calibration by bootstrap) together; the larger p-value "
+    "counts. Without "
     "such images it is about these test images. With fewer than three seeds the test is over images alone (McNemar's "
     "for two models on one condition), and about these trained models: another training may turn it around."
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from dign.core.errors import join_names
 from dign.metrics.aggregation import EXCLUDED
 from dign.report.analysis.confidence_quantities import (
     CALIBRATION,
@@ -14,6 +15,7 @@ from dign.report.analysis.confidence_quantities import (
     TEMPERATURE,
     UNCERTAINTY,
     UNCERTAINTY_SCORES,
+    cannot_promise_error,
     corruption_uncertainty,
     promise_kept,
 )
@@ -251,9 +253,20 @@ def promise_table(study: Study) -> Table | None:
     caption = (
         "Thresholds were chosen on held-out clean images: answers of which at most 5 % are wrong, other images are "
         "refused, and prediction sets that hold the true class nine times out of ten. How that is kept under each "
-        f"corruption, mean over its severities. {SPREAD}"
+        f"corruption, over all its severities. {describe_missing_promises(study.groups)}{SPREAD}"
     )
     return by_quantity(study, quantities, study.models, "promises", "Promises per corruption", caption)
+
+
+def describe_missing_promises(groups: Sequence[Group]) -> str:
+    """Which runs could not promise an error, and why; "" where all could."""
+    runs = [run for group in groups for run in group.runs]
+    without = [run for run in runs if cannot_promise_error(run)]
+    if not without:
+        return ""
+    titles = list(dict.fromkeys(run.title for run in without))
+    images = min(run.results.promises.images for run in without)
+    return f"{join_names(titles)}: no error of 5 % can be promised from {images} held-out images. "
 
 
 def uncertainty_parts(study: Study) -> list[Table]:

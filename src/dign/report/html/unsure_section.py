@@ -10,9 +10,10 @@ import torch
 from markupsafe import Markup
 
 from dign.metrics import risk_coverage
+from dign.report.analysis.confidence_quantities import read_promise
 from dign.report.analysis.quantities import Quantity
 from dign.report.analysis.study import Group, Study
-from dign.report.analysis.tables import number
+from dign.report.analysis.tables import describe_missing_promises, number
 from dign.report.html.charts import Axes, Series, Tip, end_label_room, line_chart, number_ticks
 from dign.report.html.result_sections import Against, ModelPart, per_model, severity_chart
 from dign.report.load import Run
@@ -35,7 +36,8 @@ def unsure_parts(study: Study) -> list[ModelPart]:
             if (chart := risk_chart(groups, title, keep)) is not None
         ]
         promises = promise_charts(study, groups)
-        return {"curves": curves, "promises": promises} if curves or promises else None
+        missing = describe_missing_promises(groups)
+        return {"curves": curves, "promises": promises, "missing": missing} if curves or promises else None
 
     return per_model(study, build)
 
@@ -109,7 +111,7 @@ def promise_charts(study: Study, groups: Sequence[Group]) -> list[tuple[str, str
 
 
 def _promise(key: str, severity: int, names: Sequence[str]) -> Quantity:
-    """How a promise holds at one severity, the mean over corruptions; severity 0 is clean."""
+    """How a promise holds at one severity, over all corruptions; severity 0 is clean."""
 
     def read(run: Run) -> float | None:
         corruptions = run.results.corruptions
@@ -117,10 +119,7 @@ def _promise(key: str, severity: int, names: Sequence[str]) -> Quantity:
             condition for name in names if name in corruptions
             if (condition := corruptions[name].severities.get(severity)) is not None
         ]  # fmt: skip
-        scores = [condition.promises for condition in found if condition.promises]
-        values = [each.coverage["adaptive"] if key == "coverage" else getattr(each, key) for each in scores]
-        present = [value for value in values if value is not None]
-        return sum(present) / len(present) if present else None
+        return read_promise(run, found, key)
 
     text = "clean" if severity == 0 else f"severity {severity}"
     return Quantity(f"promise_{key}_{severity}", text.capitalize(), f"{key} at {text}", key != "error", read)
