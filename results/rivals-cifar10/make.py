@@ -1,6 +1,6 @@
-"""Add the runs of experiments/rivals-cifar10.toml and rivals-masked-cifar10.toml to this folder, and make its tables.
+"""Add the runs of experiments/rivals-cifar10.toml and its variants to this folder, and make its tables.
 
-python results/rivals-cifar10/make.py runs/rivals [runs/rivals-masked]
+python results/rivals-cifar10/make.py runs/rivals [runs/rivals-masked] [runs/rivals-noise2net] [runs/rivals-ensemble]
 
 Results of runs that are not in those folders stay as they are. The files are kept without what each image got, which is
 8 MB for each run: tables are made with it where the run is there.
@@ -17,11 +17,13 @@ from tempfile import TemporaryDirectory
 
 from dign import Results
 from dign.core.files import write_text
-from dign.report.load import load_run
+from dign.evaluation.results import pool_promises
+from dign.report.load import Run, load_run
 
 HERE = Path(__file__).parent
 SECONDS = HERE / "training-seconds.csv"
 START, END = "<!-- made by make.py -->\n", "<!-- end -->"
+PROMISES_START = "<!-- promises, made by make.py -->\n"
 HEAD = ("", "clean", "mCA-N", "mCA", "C-bar", "ECE-N", "ECE-N, as trained", "training, minutes of one core")
 
 
@@ -41,8 +43,10 @@ def main(folders: list[str]) -> None:
         subprocess.run([*report, "--out", place / "page.html", "--figure", HERE / "rivals.png"], check=True)
         subprocess.run([*report, "--format", "markdown", "--out", HERE / "table.md"], check=True)
     text = (HERE / "README.md").read_text()
-    before, _, rest = text.partition(START)
-    write_text(HERE / "README.md", before + START + table() + END + rest.partition(END)[2])
+    for start, made in ((START, table()), (PROMISES_START, promises())):
+        before, _, rest = text.partition(start)
+        text = before + start + made + END + rest.partition(END)[2]
+    write_text(HERE / "README.md", text)
 
 
 def keep(folder: Path, place: Path) -> tuple[str, float]:
@@ -51,13 +55,23 @@ def keep(folder: Path, place: Path) -> tuple[str, float]:
     Its name, and the seconds that its training took.
     """
     run = load_run(folder)
-    masked = run.results.run.method == "dign" and run.config.get("settings.dign.density", 1) < 1
-    title = run.results.run.title + (", masked" if masked else "")
-    name = f"{folder.name.replace('-dign-', '-dign-masked-')}" if masked else folder.name
+    variant = name_variant(run)
+    title = run.results.run.title + (f", {variant}" if variant else "")
+    name = folder.name.replace("-seed", f"-{variant.lower()}-seed") if variant else folder.name
     results = replace(run.results, run=replace(run.results.run, title=title, name=name))
     results.save(place / name / "results.json")
     replace(results, images=None).save(HERE / f"{name}.json")
-    return name, run.details["seconds"]
+    members = [load_run(folder.parents[1] / "rivals" / member) for member in run.results.run.members or ()]
+    return name, sum(each.details["seconds"] for each in members or [run])
+
+
+def name_variant(run: Run) -> str:
+    """What distinguishes a run from others of its method; "" for the usual one."""
+    if run.results.run.method == "dign" and run.config.get("settings.dign.density", 1) < 1:
+        return "masked"
+    if run.results.run.method == "deepaugment" and run.config.get("settings.deepaugment.networks") == "noise2net":
+        return "Noise2Net"
+    return ""
 
 
 def read_seconds() -> dict[str, float]:
@@ -91,7 +105,29 @@ def cells(runs: list[Results]) -> list[str]:
 
 def cell(values: Iterable[float | None]) -> str:
     present = [value for value in values if value is not None]
+    if not present:
+        return "–"
     return f"{fmean(present):.1f} ± {pstdev(present):.1f}" if len(present) > 1 else f"{present[0]:.1f}"
+
+
+def promises() -> str:
+    """How promises are kept, of the methods with several seeds: most answers wrong under noise first."""
+    places = ("clean", "noise", "all")
+    found = {}
+    for title, runs in rows():
+        if len(runs) > 1 and all(each.promises and each.promises.threshold for each in runs):
+            kept = [pool_promises(each) for each in runs]
+            pools = [[one[place] for one in kept] for place in places]
+            found[title] = [
+                *(cell(each.error for each in pool) for pool in pools),
+                *(cell(each.answered for each in pool) for pool in pools),
+                *(cell(each.coverage["adaptive"] for each in pool) for pool in pools),
+            ]
+    order = sorted(found, key=lambda title: -float(found[title][1].split()[0]))
+    heads = ("wrong among the answers", "answered", "true class in its set")
+    names = ("clean", "noise", "all corruptions")
+    lines = ["| | " + " | ".join(f"{head}: {name}" for head in heads for name in names) + " |", "|---" * 10 + "|"]
+    return "\n".join(lines + [f"| {title} | {' | '.join(found[title])} |" for title in order]) + "\n"
 
 
 def table() -> str:
