@@ -3,10 +3,15 @@
 import json
 
 import pytest
+import torch
 
+import dign
 from dign.core.errors import UserError
 from dign.evaluation.ensembles import open_ensemble
 from dign.evaluation.results import Results
+from dign.publish.hub import save_hub_folder
+from dign.runs.folder import load_run
+from dign.runs.seen_images import add_calibration_images, hash_split
 from dign.training.train import train
 
 SMALL = {"data": "digits", "size": 8, "epochs": 1, "batch_size": 256, "method": "standard"}
@@ -50,15 +55,29 @@ def test_what_cannot_be_one_model_is_one_sentence(folder, words, sentence, dign_
 
 
 def test_a_temperature_is_not_fitted_on_images_that_a_member_was_trained_on(folder):
-    _, data = open_ensemble([folder / "seed-0", folder / "seed-1"])
-    assert len(data.validation) > 0
-    _, data = open_ensemble([folder / "seed-0", folder / "other-validation"])
-    assert len(data.validation) == 0 and len(data.test) > 0
+    _, found = open_ensemble([folder / "seed-0", folder / "seed-1"])
+    assert len(found.data.validation) > 0 and found.left_out is None
+    _, found = open_ensemble([folder / "seed-0", folder / "other-validation"])
+    assert len(found.data.validation) == 0 and len(found.data.test) > 0
+
+
+def test_images_that_a_member_was_calibrated_on_are_left_out(folder, dign_command, tmp_path):
+    places = [tmp_path / "hub-0", tmp_path / "hub-1"]
+    for seed, place in enumerate(places):
+        save_hub_folder(load_run(folder / f"seed-{seed}"), place)
+    test = dign.data.load("digits", size=8).test
+    add_calibration_images(places[0], test.select(torch.arange(0, 10)))
+    add_calibration_images(places[1], test.select(torch.arange(5, 20)))
+    _, found = open_ensemble(places, "digits")
+    assert found.left_out == 20 and len(found.data.test) == len(test) - 20
+    words = ["--data", "digits", "--only", "shot_noise", "--severity", 1, "--out", tmp_path / "both.json"]
+    code, _, said = dign_command("evaluate", *places, "--ensemble", *words)
+    assert code == 0 and "20 images are left out, since a member was trained or calibrated on them" in said
+    results = Results.load(tmp_path / "both.json")
+    assert results.clean.count == len(test) - 20 and results.evaluation.images_sha256 == hash_split(found.data.test)
 
 
 def test_runs_of_other_data_need_images_that_are_named(folder, tmp_path):
-    from dign.runs.folder import load_run
-
     text = (folder / "seed-1" / "config.toml").read_text()
     assert load_run(folder / "seed-1").config.data == "digits"
     (folder / "seed-1" / "config.toml").write_text(text.replace('"digits"', '"cifar10"'))

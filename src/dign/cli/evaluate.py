@@ -239,13 +239,16 @@ def _evaluate_ensemble(
     from dign.evaluation.ensembles import open_ensemble
 
     with team.all_or_none():
-        subject, data = open_ensemble(
+        subject, found = open_ensemble(
             _find_members(runs, options) or (),
             options["data"],
+            split=options["split"],
             label=options["label"],
             skip_unreadable=options["skip_unreadable"],
         )
-    yield _evaluate_opened(subject, data, results_place(options), options, console, team)
+    if found.left_out:
+        say_on(console, f"{found.left_out} images are left out, since a member was trained or calibrated on them.")
+    yield _evaluate_opened(subject, found.data, results_place(options), options, console, team)
 
 
 def _evaluate_opened(

@@ -157,7 +157,6 @@ def evaluate_run(
         results.evaluation,
         left_out=found.left_out,
         skipped=len(found.data.skipped) or None,
-        images_sha256=hash_split(getattr(found.data, split)),
         limit=images,
     )
     results = replace(results, evaluation=info)
@@ -220,6 +219,7 @@ def evaluate_subject(
         calibrated = (lambda x, generator: own.calibrate(predict(x, generator))) if own else predict
         examples = example_predictions(calibrated, shown, data.classes, data.image_size, device=target)
     info = describe_evaluation(split, measured.counts[CLEAN], data.image_size, conditions, target, started, precision)
+    info = replace(info, images_sha256=hash_split(images))
     return conclude(measured, subject.about, info, data.classes, own, promises, fit, "validation"), examples
 
 
