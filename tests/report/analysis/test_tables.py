@@ -1,12 +1,18 @@
 """Tables as plain data."""
 
 import json
+from dataclasses import fields
 
 import pytest
+import torch
+from torch import nn
 
+import dign
+from dign.metrics.uncertainty import UncertaintyScores
 from dign.report.analysis.study import make_study
 from dign.report.analysis.tables import (
     corruption_table,
+    corruption_uncertainty_parts,
     number,
     paper_tables,
     promise_table,
@@ -101,6 +107,8 @@ def test_promises_are_shown_for_every_corruption(fake_run, tmp_path):
     assert shown["Shot Noise: size of sets"] == 1.5
 
     quantiles = {"threshold": 0.8, "adaptive": 0.9}
+    for entry in (results["clean"], *results["corruptions"]["shot_noise"]["severities"].values()):
+        entry["promises"] = {"answered": None, "error": None, **kept}
     results["promises"] = {"images": 40, "error": 0.05, "threshold": None, "coverage": 0.9, "quantiles": quantiles}
     file.write_text(json.dumps(results))
     table = promise_table(make_study(*load_runs([tmp_path])))
@@ -118,3 +126,18 @@ def test_models_become_sections_and_a_method_missing_on_one_is_a_dash(fake_run, 
     table = corruption_table(study)
     rse = [column.label for column in table.columns].index("RSE")
     assert table.sections[0].rows[0].cells[rse].text == "–" and table.sections[1].rows[0].cells[rse].value
+
+
+def test_every_score_of_uncertainty_has_a_table_per_corruption(tmp_path):
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Flatten(), nn.Linear(192, 3))
+    conditions = dign.Conditions(corruptions=["shot_noise", "fog"], severities=[1, 5])
+    results = dign.evaluate(network, (torch.rand(40, 3, 8, 8), torch.arange(40) % 3), conditions)
+    results.save(tmp_path / "a")
+    parts = corruption_uncertainty_parts(make_study(*load_runs([tmp_path])))
+    assert [part.title for part in parts[:3]] == ["NLL ↓", "Smooth ECE ↓", "AUGRC ↓"], "these are shown at once"
+    assert len(parts) == len({part.title for part in parts}) == len(fields(UncertaintyScores))
+    shot, fog = parts[0].rows
+    severities = results.corruptions["shot_noise"].severities
+    expected = (severities[1].uncertainty.nll + severities[5].uncertainty.nll) / 2
+    assert (shot.label, fog.label) == ("Shot Noise", "Fog") and shot.cells[0].value == pytest.approx(expected)

@@ -281,6 +281,8 @@ def test_what_a_calibrated_model_knows_is_drawn_at_every_width(open_page, tmp_pa
     for width in (1280, 390):
         page = open_page(address + "#unsure", viewport={"width": width, "height": 800}, color_scheme="dark")
         assert page.locator("#unsure figure:visible").count() == 5, "two curves and three charts of promises"
+        page.locator("#unsure summary").click()
+        assert page.locator("#unsure details h4:visible").count() == 11, "with the three above, all scores"
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         hover(page, page.locator("#unsure svg .hit").first)
         page.locator("#tip").wait_for(state="visible")

@@ -60,6 +60,7 @@ _UNCERTAINTY = {
     "nll": ("NLL", "Mean negative log-likelihood, in nats", False),
     "brier": ("Brier", "Brier score, from 0 to 2", False),
     "brier_reliability": ("Brier reliability", "Part of the Brier score that calibration can remove", False),
+    "brier_resolution": ("Brier resolution", "Part of the Brier score that telling images apart takes off it", True),
     "adaptive_ece": ("Adaptive ECE", "ECE over bins of equal mass, in percent", False),
     "classwise_ece": ("Class-wise ECE", "ECE of every class's probability, mean over classes, in percent", False),
     "debiased_rmse": ("Debiased RMSE", "Calibration error without the bias of few images, in percent", False),
@@ -71,7 +72,7 @@ _UNCERTAINTY = {
     "aupr": ("AUPR", "Average precision of the right answers in the order of confidence, in percent", True),
     "fpr95": ("FPR95", "Wrong answers accepted with 95 % of the right ones, in percent", False),
 }
-_DECIMALS = {"nll": 3, "brier": 3, "brier_reliability": 3, "aurc": 2, "augrc": 2}
+_DECIMALS = {"nll": 3, "brier": 3, "brier_reliability": 3, "brier_resolution": 3, "aurc": 2, "augrc": 2}
 UNCERTAINTY_PLACES = {
     "clean": ("Clean {}", "clean images"),
     "noise": ("Noise {}", "mean over impulse, shot and speckle noise and their severities, as far as measured"),
@@ -145,24 +146,19 @@ def promise_kept(name: str, key: str) -> Quantity:
     def read(run: Run) -> float | None:
         corruption = run.results.corruptions.get(name)
         found = [run.results.clean] if name == "clean" else list(corruption.severities.values()) if corruption else []
-        return read_promise(run, found, key)
+        return read_promise(found, key)
 
     label, text, higher = _PROMISES[key]
     return Quantity(f"{name}_promise_{key}", f"{corruption_title(name)}: {label}", f"{text}.", higher, read)
 
 
-def read_promise(run: Run, conditions: Sequence[ConditionResult], key: str) -> float | None:
+def read_promise(conditions: Sequence[ConditionResult], key: str) -> float | None:
     """How one of `PROMISES` is kept under several conditions together; None where it was not made."""
     scores = [condition.promises for condition in conditions if condition.promises]
-    if not scores or (key in ("answered", "error") and cannot_promise_error(run)):
+    if not scores:
         return None
     value = getattr(PromiseScores.pool(scores), key)
     return value["adaptive"] if isinstance(value, dict) else value
-
-
-def cannot_promise_error(run: Run) -> bool:
-    """Whether the held-out images of a run were too few to promise an error; older files say "0 % answered" then."""
-    return run.results.promises is not None and run.results.promises.threshold is None
 
 
 def _raw(where: str, score: str) -> Callable[[Run], float | None]:

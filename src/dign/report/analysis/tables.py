@@ -15,7 +15,6 @@ from dign.report.analysis.confidence_quantities import (
     TEMPERATURE,
     UNCERTAINTY,
     UNCERTAINTY_SCORES,
-    cannot_promise_error,
     corruption_uncertainty,
     promise_kept,
 )
@@ -35,6 +34,8 @@ from dign.report.analysis.study import Group, Statistic, Study
 
 MINUS = "−"
 NOTHING = "–"
+CHOSEN_SCORES = ("nll", "smooth_ece", "augrc")
+"""Of the scores of uncertainty, those that a page shows under each corruption at once; the others are folded."""
 
 
 @dataclass(frozen=True)
@@ -260,13 +261,13 @@ def promise_table(study: Study) -> Table | None:
 
 def describe_missing_promises(groups: Sequence[Group]) -> str:
     """Which runs could not promise an error, and why; "" where all could."""
-    runs = [run for group in groups for run in group.runs]
-    without = [run for run in runs if cannot_promise_error(run)]
+    made = [(run.title, run.results.promises) for group in groups for run in group.runs]
+    without = {title: each.images for title, each in made if each is not None and each.threshold is None}
     if not without:
         return ""
-    titles = list(dict.fromkeys(run.title for run in without))
-    images = min(run.results.promises.images for run in without)
-    return f"{join_names(titles)}: no error of 5 % can be promised from {images} held-out images. "
+    return (
+        f"{join_names(list(without))}: no error of 5 % can be promised from {min(without.values())} held-out images. "
+    )
 
 
 def uncertainty_parts(study: Study) -> list[Table]:
@@ -282,15 +283,13 @@ def uncertainty_parts(study: Study) -> list[Table]:
 
 
 def corruption_uncertainty_parts(study: Study) -> list[Table]:
-    """`corruption_uncertainty_table` in parts that stand side by side, one per score."""
-    scores = {"nll": "Log loss (NLL) ↓", "smooth_ece": "Smooth ECE ↓", "augrc": "AUGRC ↓"}
-    return _parts(study, {
-        title: [
-            replace(quantity, label=quantity.label.partition(":")[0])
-            for quantity in (corruption_uncertainty(name, score) for name in study.corruptions)
-        ]
-        for score, title in scores.items()
-    }, "Corruption")  # fmt: skip
+    """`corruption_uncertainty_table` in parts that stand side by side, one per score; `CHOSEN_SCORES` first."""
+    by_title = {}
+    for score in sorted(UNCERTAINTY_SCORES, key=lambda score: score not in CHOSEN_SCORES):
+        quantities = [corruption_uncertainty(name, score) for name in study.corruptions]
+        title = f"{quantities[0].label.partition(': ')[2]} {quantities[0].arrow}"
+        by_title[title] = [replace(quantity, label=quantity.label.partition(":")[0]) for quantity in quantities]
+    return _parts(study, by_title, "Corruption")
 
 
 def promise_parts(study: Study) -> list[Table]:

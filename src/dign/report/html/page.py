@@ -16,6 +16,7 @@ from dign.report.analysis.settings import settings_table
 from dign.report.analysis.story import headline, opening
 from dign.report.analysis.study import Study
 from dign.report.analysis.tables import (
+    CHOSEN_SCORES,
     corruption_table,
     corruption_uncertainty_parts,
     corruption_uncertainty_table,
@@ -35,6 +36,7 @@ from dign.report.html.outliers_section import outlier_table
 from dign.report.html.render import read_asset, render
 from dign.report.html.result_sections import (
     accuracy_calibration,
+    has_several_seeds,
     heat_maps,
     noise_figures,
     reliability_places,
@@ -122,7 +124,7 @@ def _corruptions(study: Study) -> Markup | None:
 
 def _sequences(study: Study) -> Markup | None:
     tables = sequence_tables(study)
-    return render("sequences.html", sequences=tables, methods=len(study.groups)) if tables else None
+    return render("sequences.html", sequences=tables, columns=_columns(study)) if tables else None
 
 
 def _classes(study: Study) -> Markup | None:
@@ -143,16 +145,23 @@ def _calibration(study: Study) -> Markup:
 
 def _unsure(study: Study) -> Markup | None:
     parts, outliers = unsure_parts(study), outlier_table(study)
-    titled = [(uncertainty_table(study), uncertainty_parts(study))]
+    titled = [(uncertainty_table(study), uncertainty_parts(study), [])]
     if study.corruptions:
+        per_corruption = corruption_uncertainty_parts(study)
+        shown, folded = per_corruption[: len(CHOSEN_SCORES)], per_corruption[len(CHOSEN_SCORES) :]
         titled += [
-            (corruption_uncertainty_table(study), corruption_uncertainty_parts(study)),
-            (promise_table(study), promise_parts(study)),
+            (corruption_uncertainty_table(study), shown, folded),
+            (promise_table(study), promise_parts(study), []),
         ]
-    scores = [(whole.title, whole.caption, apart) for whole, apart in titled if whole is not None]
+    scores = [(whole.title, whole.caption, shown, folded) for whole, shown, folded in titled if whole is not None]
     if not (parts or scores or outliers):
         return None
-    return render("unsure.html", parts=parts, scores=scores, outliers=outliers, methods=len(study.groups))
+    return render("unsure.html", parts=parts, scores=scores, outliers=outliers, columns=_columns(study))
+
+
+def _columns(study: Study) -> int:
+    """How broad a table with a column for each method is: a mean with its spread takes the room of two numbers."""
+    return len(study.groups) * (2 if has_several_seeds(study.groups) else 1)
 
 
 def _examples(study: Study) -> Markup | None:

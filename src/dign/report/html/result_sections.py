@@ -117,13 +117,13 @@ def noise_figures(study: Study) -> list[ModelPart]:
             "title": title.lower(),
             "accuracy": severity_chart(groups, accuracy, accuracies, large=True),
             "error": severity_chart(groups, error, errors, large=True),
-            "bands": _several_seeds(groups),
+            "bands": has_several_seeds(groups),
         }
 
     return per_model(study, build)
 
 
-def _several_seeds(groups: Sequence[Group]) -> bool:
+def has_several_seeds(groups: Sequence[Group]) -> bool:
     return any(len(group.runs) > 1 for group in groups)
 
 
@@ -249,7 +249,7 @@ def accuracy_calibration(study: Study) -> list[ModelPart]:
             return None
         title = "Accuracy against calibration under noise"
         chart = scatter(title, spots, f"{accuracy.label}, % (more is better)", "ECE-N, % (less is better)")
-        return {"chart": chart, "seeds": _several_seeds(groups)}
+        return {"chart": chart, "seeds": has_several_seeds(groups)}
 
     return per_model(study, build) if study.noises else []
 

@@ -119,7 +119,7 @@ def _promise(key: str, severity: int, names: Sequence[str]) -> Quantity:
             condition for name in names if name in corruptions
             if (condition := corruptions[name].severities.get(severity)) is not None
         ]  # fmt: skip
-        return read_promise(run, found, key)
+        return read_promise(found, key)
 
     text = "clean" if severity == 0 else f"severity {severity}"
     return Quantity(f"promise_{key}_{severity}", text.capitalize(), f"{key} at {text}", key != "error", read)
