@@ -1,5 +1,6 @@
 """Options made from the fields of a configuration, and the words that no option takes."""
 
+import json
 from dataclasses import fields
 
 import click
@@ -56,3 +57,8 @@ def test_words_that_make_no_sense(words, message):
 def test_json_keeps_letters(capsys):
     print_json({"class": "Käfer"})
     assert "Käfer" in capsys.readouterr().out
+
+
+def test_json_has_no_infinities(capsys):
+    print_json({"quantile": float("inf"), "others": [1.5, (float("nan"), 2)]})
+    assert json.loads(capsys.readouterr().out) == {"quantile": None, "others": [1.5, [None, 2]]}

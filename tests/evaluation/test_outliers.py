@@ -136,3 +136,14 @@ def test_fewer_images_are_spread_over_all():
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(UserError, match=r"There is no folder .*nowhere"):
         detect_outliers(CLASSIFIER, FLAT, f"folder:{tmp_path}/nowhere", device="cpu")
+
+
+def test_known_images_among_the_others_are_found_however_few_are_measured(tmp_path):
+    """Two of fifty are measured, at other places than those of the same images in the folder."""
+    torch.manual_seed(0)
+    images = torch.randint(256, (50, 3, 8, 8), dtype=torch.uint8)
+    for index, image in enumerate(images.flip(0)):
+        Image.fromarray(image.permute(1, 2, 0).numpy()).save(tmp_path / f"{index:02d}.png")
+    known = Split(images, torch.zeros(50, dtype=torch.long))
+    with pytest.raises(UserError, match=r"2 of the 50 images of folder:.* are among those of mine"):
+        detect_outliers(CLASSIFIER, known, f"folder:{tmp_path}", data="mine", images=2, device="cpu")

@@ -354,6 +354,8 @@ def test_every_pair_of_methods_adds_up(recorder, x, y):
 
 def test_python_s_sum_adds_methods_up_and_nothing_else_is_added():
     assert sum([DiGN(), AugMix()]) == DiGN() + AugMix()
+    with pytest.raises(UserError, match="methods are added to methods"):
+        torch.ones(3) + DiGN()
     for other in (AugMix, "augmix", 1):
         with pytest.raises(UserError, match=r"as in DiGN\(\) \+ AugMix\(\)"):
             DiGN() + other

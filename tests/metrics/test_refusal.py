@@ -36,7 +36,7 @@ def test_a_promised_error_is_kept_in_nine_cases_of_ten():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [60, 500])
+@pytest.mark.parametrize("n", [60, 500, 5000])
 def test_a_promise_that_no_threshold_keeps_is_rarely_made(n):
     """The hardest case: confidence says nothing, and answers are wrong just more often than promised."""
     generator = np.random.default_rng(2)
@@ -75,6 +75,14 @@ def test_mistakes_among_the_most_confident_do_not_end_the_search():
     confidence = torch.linspace(1, 0.5, 2000)
     correct = torch.arange(2000) % 2 + (torch.arange(2000) >= 50) > 0
     assert threshold_for_error(confidence, correct, 0.05) == pytest.approx(0.5)
+
+
+def test_a_weak_model_with_many_images_promises_for_its_most_confident_ones():
+    """Of 50 000 images the 2 500 most confident have 10 mistakes, the others are right half of the time."""
+    confidence, correct = torch.linspace(1, 0.5, 50_000), torch.arange(50_000) % 2 == 0
+    correct[:2500] = torch.arange(2500) % 250 > 0
+    threshold = threshold_for_error(confidence, correct, 0.05)
+    assert 2000 <= int((confidence >= threshold).sum()) <= 3000
 
 
 def test_a_few_images_are_enough_where_none_is_wrong():

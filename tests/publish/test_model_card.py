@@ -43,6 +43,7 @@ def test_the_card_has_the_scores_before_the_calibrator_and_how_promises_are_kept
     assert f"| noise, without its {results.calibrator.name} | {before.accuracy:.2f} | {before.ece:.2f} |" in text
     kept = pool_promises(results)["noise"]
     noise = results.uncertainty.noise
-    shown = f"| noise | {noise.nll:.3f} | {noise.brier:.3f} | {noise.augrc:.2f} | {noise.auroc:.1f} |"
+    shown = f"| noise (shot) | {noise.nll:.3f} | {noise.brier:.3f} | {noise.augrc:.2f} | {noise.auroc:.1f} |"
     answered = "- | -" if kept.answered is None else f"{kept.answered:.1f} | {kept.error:.1f}"
     assert f"{shown} {answered} | {kept.coverage['adaptive']:.1f} |" in text
+    assert "| all corruptions |" not in text and text.count(f"| {results.summary.mca_name} |") == 2, "two of nineteen"

@@ -58,6 +58,12 @@ def test_members_that_do_not_agree_are_one_sentence(other, sentence):
         Ensemble([member(0), member(1, **other)])
 
 
+def test_the_mode_of_its_members_stays_as_it_was():
+    one, other = member(0).eval(), member(1).train()
+    assert Ensemble([one, other]).training and not one.training and other.training
+    assert not Ensemble([one, member(2).eval()]).training
+
+
 def test_one_member_is_no_ensemble():
     with pytest.raises(UserError, match="at least two members, not 1"):
         Ensemble([member(0)])

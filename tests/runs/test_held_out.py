@@ -9,6 +9,7 @@ import torch
 from dign.core.errors import UserError
 from dign.data import load
 from dign.evaluation.conditions import Conditions
+from dign.evaluation.results import Results
 from dign.evaluation.subjects import evaluate_run
 from dign.publish.hub import save_hub_folder
 from dign.runs.calibrate import calibrate_model
@@ -21,7 +22,7 @@ from dign.runs.held_out import (
     find_test_images,
     held_out_for_hub,
     held_out_for_run,
-    leave_out_calibration_images,
+    leave_out_seen,
     seen_by_init,
 )
 from dign.runs.hub_config import read_hub_config
@@ -121,10 +122,11 @@ def test_test_images_of_a_named_data_set_are_known_in_a_folder(run, hub, tmp_pat
         held_out_for_run(run, known)
 
 
-def test_nothing_is_downloaded_to_know_test_images(monkeypatch):
+def test_nothing_is_downloaded_to_know_test_images(monkeypatch, tmp_path):
     monkeypatch.setattr("dign.data.download.download_file", lambda *given: pytest.fail("it is downloaded"))
     config = {"data": "cifar10", "image_size": [32, 32], "framing": {}}
-    assert _digest_hub_test(config) == frozenset() == _digest_hub_test({**config, "data": "folder:photos"})
+    for data in ("cifar10", "folder:photos"):
+        assert _digest_hub_test(tmp_path, {**config, "data": data}) == frozenset()
 
 
 def test_a_run_on_a_named_data_set_is_not_measured_on_images_that_it_was_calibrated_on(run, tmp_path):
@@ -151,9 +153,9 @@ def test_a_hub_folder_is_not_measured_on_images_that_it_was_calibrated_on(run, h
     name = write_images(tmp_path / "all", images, labels)
     data = load(name, size=8)
     part = write_images(tmp_path / "part", data.test.images[:30], torch.arange(30) % 10)
-    assert leave_out_calibration_images(model, data, "test") == (data, 0)
+    assert leave_out_seen(model, data, "test") == (data, 0)
     calibrate_model(f"hub:{model}", part)
-    left, count = leave_out_calibration_images(model, data, "test")
+    left, count = leave_out_seen(model, data, "test")
     assert count == 30 and torch.equal(left.test.images, data.test.images[30:]) and left.train is data.train
     assert find_test_images(model, name).left_out == 30
     words = (
@@ -171,7 +173,10 @@ def test_a_hub_folder_is_not_measured_on_images_that_it_was_calibrated_on(run, h
         "cpu",
     )
     code, _, err = dign_command("evaluate", *words, "--out", tmp_path / "out")
-    assert code == 0 and "30 images are left out, since the model was calibrated on them" in err
+    assert code == 0 and "30 images are left out, since the model was trained or calibrated on them" in err
+    assert Results.load(tmp_path / "out").evaluation.left_out == 30
+    code, _, err = dign_command("evaluate", *words[:-6], "--benchmark", tmp_path, "--out", tmp_path / "out")
+    assert code == 2 and "30 images of folder:all are left out" in err and "measure without it" in err
     calibrate_model(f"hub:{model}", name)
     code, _, err = dign_command("evaluate", *words, "--out", tmp_path / "out")
     assert code == 2 and f"calibrated on all {len(data.test)} test images of folder:all" in err and "--data" in err

@@ -1,18 +1,24 @@
 """A run is measured on other images, and on its own wherever they are now, never on those that it has seen."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
 from dign.core.errors import UserError
+from dign.data.dataset import join_splits
 from dign.evaluation.conditions import Conditions
 from dign.evaluation.results import Results
 from dign.evaluation.subjects import evaluate_run
+from dign.publish.hub import save_hub_folder
+from dign.runs.calibrate import calibrate_model
 from dign.runs.config import RunConfig
 from dign.runs.folder import load_run
+from dign.runs.held_out import leave_out_seen
 from dign.runs.other_data import load_data_for
-from dign.runs.seen_images import SEEN_FILE, digest_images
+from dign.runs.seen_images import SEEN_FILE, add_calibration_images, digest_images, read_calibration_images
 from dign.training.train import train
 
 
@@ -49,6 +55,56 @@ def test_images_are_known_again_wherever_they_are(run, tmp_path):
     assert grown.left_out == 32 and len(grown.data.test) == 18, "eight of then, ten new ones"
     assert set(digest_images(own.data.test.images)) < set(digest_images(grown.data.test.images))
     assert len(grown.data.train) == len(own.data.train)
+
+
+def test_a_run_is_not_calibrated_on_its_test_images_though_its_folder_has_grown(run, tmp_path):
+    own = load_data_for(run).data
+    photographs(tmp_path / "photos", 5, seed=1, prefix="new")
+    grown = f"folder:{tmp_path / 'photos'}"
+    calibrated = calibrate_model(run.path, grown, skip_unreadable=True)
+    known = {*digest_images(own.train.images), *digest_images(own.test.images)}
+    assert calibrated.calibrator.images == 10 + len(own.validation) and calibrated.left_out == len(known)
+    assert not known & read_calibration_images(run.path)
+
+
+def test_images_that_a_run_was_calibrated_on_are_in_no_split(run, tmp_path):
+    own = load_data_for(run).data
+    add_calibration_images(run.path, own.test.select(torch.arange(3)))
+    left = load_data_for(run)
+    assert left.is_own and left.left_out == 3 and torch.equal(left.data.test.images, own.test.images[3:])
+    photographs(tmp_path / "other", 5, seed=2)
+    name = f"folder:{tmp_path / 'other'}"
+    every = load_data_for(run, name).data
+    add_calibration_images(run.path, every.test.select(torch.arange(4)))
+    found = load_data_for(run, name)
+    assert found.left_out == 4 and not found.is_own and len(found.data.validation) == 0 and len(found.data.test) == 6
+
+
+def test_a_hub_folder_is_not_measured_on_pictures_that_it_was_trained_on(run, tmp_path):
+    """A folder whose test split holds five training, two validation and one test image of the run."""
+    own = load_data_for(run).data
+    hub = save_hub_folder(run, tmp_path / "hub")
+    parts = [
+        own.train.select(torch.arange(5)),
+        own.validation.select(torch.arange(2)),
+        own.test.select(torch.arange(1)),
+    ]
+    mixed = replace(own, test=join_splits(parts))
+    left, count = leave_out_seen(hub, mixed, "test")
+    assert count == 7 and torch.equal(left.test.images, own.test.images[:1])
+    assert leave_out_seen(hub, own, "train")[1] == leave_out_seen(hub, own, "validation")[1] == 0
+    with pytest.raises(UserError, match="trained or calibrated on all 5 test images"):
+        leave_out_seen(hub, replace(own, test=parts[0]), "test")
+
+
+def test_measuring_the_images_that_a_model_was_calibrated_on_is_said(tmp_path):
+    settings = {"data": "digits", "size": 8, "epochs": 1, "batch_size": 256, "method": "standard"}
+    run = train(settings, tmp_path / "run", quiet=True)
+    told, fog = [], Conditions(corruptions=("fog",), severities=(1,))
+    evaluate_run(run, fog, device="cpu", report=told.append)
+    assert not any("calibrated" in sentence for sentence in told)
+    evaluate_run(run, fog, device="cpu", split="validation", report=told.append)
+    assert any("was calibrated on these images" in sentence for sentence in told)
 
 
 def test_other_images_are_measured_beside_the_runs_own(run, tmp_path):

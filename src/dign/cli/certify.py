@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dign.cli.messages import say_on
+from dign.cli.options import print_json
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -52,7 +53,6 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
       dign certify hub:models/cifar10 --sigma 0.1 --out certified
       dign certify runs/a runs/b --sigma 0.12 --n 100000 --images 500 --figure curves.png
     """
-    import json
 
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -109,7 +109,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
         say_on(console, f"Wrote {place}.")
     if options["as_json"]:
         summaries = [{key: value for key, value in result.items() if key != "rows"} for result in results]
-        click.echo(json.dumps(summaries, indent=1))
+        print_json(summaries)
 
 
 def _update(progress: Progress, task: TaskID, done: int, total: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import click
 from dign.cli import attack, outliers, sequences
 from dign.cli.messages import say_on
 from dign.cli.opening import OF_MODEL, Outcome, open_model, results_place, show_progress
-from dign.cli.options import jpeg_option, set_option, skip_bad_option
+from dign.cli.options import jpeg_option, print_json, set_option, skip_bad_option
 from dign.corruptions.settings import PROFILE_NAMES
 from dign.runs.config import PRECISIONS, RunConfig
 
@@ -21,11 +20,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dign.cli.opening import Measurement
-    from dign.data.dataset import DataSet
+    from dign.corruptions.benchmark.read import Benchmark
     from dign.evaluation.result_parts import Summary
     from dign.evaluation.results import Results
     from dign.evaluation.subjects import Subject
     from dign.parallel.team import Team
+    from dign.runs.other_data import RunData
 
 
 def _choice(setting: str) -> click.Choice:
@@ -150,7 +150,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
         places = runs if measure is _evaluate_runs else (str(results_place(options).parent),)
         _name_next_command(places, console)
     if options["as_json"] and team.is_rank_zero:
-        click.echo(json.dumps([outcome.entry for outcome in outcomes], indent=1))
+        print_json([outcome.entry for outcome in outcomes])
 
 
 def _name_next_command(places: tuple[str, ...], console: Console) -> None:
@@ -190,13 +190,11 @@ def _choose_measurement(runs: tuple[str, ...], options: dict[str, Any]) -> Measu
 
 
 def _evaluate_runs(runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team) -> Iterator[Outcome]:
-    from dign.evaluation.conditions import benchmark_for
     from dign.evaluation.subjects import evaluate_run
     from dign.runs.folder import load_run
     from dign.runs.other_data import load_data_for
 
     on_the_fly, common = _conditions(options), _common(options)
-    wanted = on_the_fly.severities if options["severity"] else None
     elsewhere = {key: options[key] for key in ("data", "skip_unreadable", "images")}
     with team.all_or_none():
         opened = [load_run(path) for path in runs]
@@ -204,12 +202,11 @@ def _evaluate_runs(runs: tuple[str, ...], options: dict[str, Any], console: Cons
         name = run.path.resolve().name
         sentences: list[str] = []
         with show_progress(console, f"evaluate {name}", all_images=not options["images"]) as follow:
-            folder = options["benchmark"]
             with team.all_or_none():
                 conditions = on_the_fly
-                if folder:
-                    data = load_data_for(run, options["data"], skip_unreadable=options["skip_unreadable"]).data
-                    conditions = benchmark_for(data, folder, (*options["sets"], *options["only"]), wanted)
+                if options["benchmark"]:
+                    found = load_data_for(run, options["data"], skip_unreadable=options["skip_unreadable"])
+                    conditions = _open_benchmark(found, options)
             results = evaluate_run(
                 run, conditions, team=team, progress=follow, report=sentences.append, **elsewhere, **common
             )
@@ -229,8 +226,8 @@ def _refuse_files(runs: tuple[str, ...]) -> None:
 
 
 def _evaluate_model(runs: tuple[str, ...], options: dict[str, Any], console: Console, team: Team) -> Iterator[Outcome]:
-    subject, data, out = open_model(options, console, team)
-    yield _evaluate_opened(subject, data, out, options, console, team)
+    subject, found, out = open_model(options, console, team)
+    yield _evaluate_opened(subject, found, out, options, console, team)
 
 
 def _evaluate_ensemble(
@@ -248,32 +245,46 @@ def _evaluate_ensemble(
         )
     if found.left_out:
         say_on(console, f"{found.left_out} images are left out, since a member was trained or calibrated on them.")
-    yield _evaluate_opened(subject, found.data, results_place(options), options, console, team)
+    if found.data.skipped:
+        say_on(console, f"{len(found.data.skipped)} images are left out, since they cannot be read.")
+    yield _evaluate_opened(subject, found, results_place(options), options, console, team)
 
 
 def _evaluate_opened(
-    subject: Subject, data: DataSet, out: Path, options: dict[str, Any], console: Console, team: Team
+    subject: Subject, found: RunData, out: Path, options: dict[str, Any], console: Console, team: Team
 ) -> Outcome:
     """Evaluate a model that has no run folder, and write its results to `out`."""
     from dign.core.files import write_json
-    from dign.evaluation.conditions import benchmark_for
     from dign.evaluation.examples import EXAMPLES_FILE
-    from dign.evaluation.subjects import evaluate_subject, limit_split
+    from dign.evaluation.subjects import evaluate_subject, limit_split, note_images
 
-    conditions = _conditions(options)
-    data = limit_split(data, options["split"], options["images"])
+    data = limit_split(found.data, options["split"], options["images"])
     with team.all_or_none():
-        if options["benchmark"]:
-            wanted = conditions.severities if options["severity"] else None
-            conditions = benchmark_for(data, options["benchmark"], (*options["sets"], *options["only"]), wanted)
+        conditions = _conditions(options) if options["benchmark"] is None else _open_benchmark(found, options)
     title = f"evaluate {subject.about.name}"
     with show_progress(console, title, all_images=not options["images"]) as follow:
         results, examples = evaluate_subject(subject, data, conditions, team=team, progress=follow, **_common(options))
+    results = note_images(results, found, options["images"])
     with team.all_or_none():
         if team.is_rank_zero:
             write_json(out.with_name(EXAMPLES_FILE), examples)
             results.save(out)
     return _outcome(subject.about.name, results)
+
+
+def _open_benchmark(found: RunData, options: dict[str, Any]) -> Benchmark:
+    """The stored corruptions of --benchmark, which are of all images of a split."""
+    from dign.core.errors import UserError
+    from dign.data.names import hide_folder_path
+    from dign.evaluation.conditions import benchmark_for
+
+    if found.left_out:
+        raise UserError(
+            f"{found.left_out} images of {hide_folder_path(found.data.name)} are left out, since the model was trained "
+            "or calibrated on them, so that --benchmark, which is of all of them, does not fit: measure without it."
+        )
+    wanted = _conditions(options).severities if options["severity"] else None
+    return benchmark_for(found.data, options["benchmark"], (*options["sets"], *options["only"]), wanted)
 
 
 def _outcome(name: str, results: Results) -> Outcome:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dign.data.dataset import DataSet
     from dign.evaluation.subjects import Subject
     from dign.parallel.team import Team
+    from dign.runs.other_data import RunData
 
 Follower = Callable[[int, int], None]
 
@@ -56,8 +57,8 @@ OF_MODEL = ("weights", "trust", "mean", "std", "fit", "crop_fraction", "interpol
 """Options about a model that runs and hub folders know by themselves."""
 
 
-def open_model(options: dict[str, Any], console: Console, team: Team) -> tuple[Subject, DataSet, Path]:
-    """The model of --model, the data of --data, and the file for the results; shows how images are prepared."""
+def open_model(options: dict[str, Any], console: Console, team: Team) -> tuple[Subject, RunData, Path]:
+    """The model of --model, the images of --data, and the file for the results; shows how images are prepared."""
     from dign.core.errors import UserError
 
     if options["data"] is None:
@@ -65,14 +66,14 @@ def open_model(options: dict[str, Any], console: Console, team: Team) -> tuple[S
     out = results_place(options)
     sys.path.insert(0, os.getcwd())  # for all that the user's module imports, also later
     with team.all_or_none():
-        data, subject, notes = _open_subject(options)
+        found, subject, notes = _open_subject(options)
     for note in notes:
         say_on(console, name_options(note, click.get_current_context().command))
     if options.get("temperature") and subject.find_seen is None and team.is_rank_zero:
         _warn_of_unknown_training(subject)
-    if data.skipped:
-        say_on(console, f"{len(data.skipped)} images are left out, since they cannot be read.")
-    return subject, data, out
+    if found.data.skipped:
+        say_on(console, f"{len(found.data.skipped)} images are left out, since they cannot be read.")
+    return subject, found, out
 
 
 def _warn_of_unknown_training(subject: Subject) -> None:
@@ -99,8 +100,8 @@ def open_subjects(
     from dign.runs.folder import load_run
 
     if options["model"]:
-        subject, data, out = open_model(options, console, team)
-        yield subject, data, out.parent
+        subject, found, out = open_model(options, console, team)
+        yield subject, found.data, out.parent
         return
     with team.all_or_none():
         opened = [load_run(path) for path in runs]
@@ -131,8 +132,8 @@ def measure_each(
         yield Outcome(describe(name, result), {"name": name, **result.to_json()})
 
 
-def _open_subject(options: dict[str, Any]) -> tuple[DataSet, Subject, list[str]]:
-    """The data, the model, and how images are prepared for it."""
+def _open_subject(options: dict[str, Any]) -> tuple[RunData, Subject, list[str]]:
+    """The images, the model, and how images are prepared for it."""
     from dign.core.errors import UserError
     from dign.data import load
     from dign.data.framing import Framing
@@ -140,6 +141,7 @@ def _open_subject(options: dict[str, Any]) -> tuple[DataSet, Subject, list[str]]
     from dign.models.preprocessing import Preprocessing
     from dign.runs.foreign import open_model as open_foreign
     from dign.runs.hub_config import HUB_PREFIX
+    from dign.runs.other_data import RunData
 
     entry, skip = options["model"], {"skip_unreadable": options["skip_unreadable"]}
     if entry.startswith(HUB_PREFIX):
@@ -157,25 +159,26 @@ def _open_subject(options: dict[str, Any]) -> tuple[DataSet, Subject, list[str]]
     wanted = model.preprocessing
     framing = Framing(wanted.fit or "crop", wanted.crop_fraction or 1.0, wanted.interpolation or "bicubic")
     data = load(options["data"], size=wanted.size, framing=framing, **skip)
-    return data, foreign_subject(model, entry, data, options["label"], framing), describe_foreign(model, data)
+    return RunData(data), foreign_subject(model, entry, data, options["label"], framing), describe_foreign(model, data)
 
 
-def _open_hub_folder(options: dict[str, Any]) -> tuple[DataSet, Subject, list[str]]:
-    """The data, without images that the model was calibrated on, and the model."""
+def _open_hub_folder(options: dict[str, Any]) -> tuple[RunData, Subject, list[str]]:
+    """The images, without those that the model was trained or calibrated on, and the model."""
     from dign.data import load
     from dign.data.framing import Framing
     from dign.evaluation.foreign_model import hub_subject
-    from dign.runs.held_out import leave_out_calibration_images
+    from dign.runs.held_out import leave_out_seen
     from dign.runs.hub_config import hub_folder, read_hub_config
+    from dign.runs.other_data import RunData
 
     folder = hub_folder(options["model"])
     framing = Framing(**read_hub_config(folder)["framing"])
     skip = options["skip_unreadable"]
     data = load(options["data"], size=options["size"], framing=framing, skip_unreadable=skip)
     subject = hub_subject(options["model"], data, options["label"])
-    data, left_out = leave_out_calibration_images(folder, data, options["split"])
-    notes = [f"{left_out} images are left out, since the model was calibrated on them."] if left_out else []
-    return data, subject, notes
+    data, left_out = leave_out_seen(folder, data, options["split"])
+    notes = [f"{left_out} images are left out, since the model was trained or calibrated on them."] if left_out else []
+    return RunData(data, left_out or None), subject, notes
 
 
 def _numbers(name: str, options: dict[str, Any]) -> tuple[float, ...] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any, get_type_hints
@@ -88,7 +89,16 @@ json_option = click.option("--json", "as_json", is_flag=True, help="print the re
 
 
 def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, indent=1, ensure_ascii=False))
+    """Print a value on standard output; numbers that JSON does not have, infinite or none at all, are null."""
+    click.echo(json.dumps(_without_infinities(value), indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def _without_infinities(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _without_infinities(each) for key, each in value.items()}
+    return [_without_infinities(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 class GroupedCommand(click.Command):

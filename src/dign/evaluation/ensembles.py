@@ -17,7 +17,7 @@ from dign.evaluation.subjects import Subject
 from dign.models import count_parameters
 from dign.runs.ensemble import Ensemble
 from dign.runs.folder import Run, load_run
-from dign.runs.held_out import leave_out_calibration_images
+from dign.runs.held_out import leave_out_seen
 from dign.runs.hub_config import hub_folder, is_hub_folder
 from dign.runs.other_data import RunData, load_data_for
 
@@ -35,7 +35,7 @@ def open_ensemble(
     Args:
         places: Finished run folders or hub folders.
         data: The images, as for `evaluate_run`; by default the runs' own. Hub folders need them named. Images that a
-            member was calibrated on are left out.
+            member was trained or calibrated on are left out; validation images of runs stay in that split.
         split: The split that is to be measured.
         label: Name in tables.
         skip_unreadable: Leave out images of a folder that cannot be read.
@@ -52,7 +52,7 @@ def open_ensemble(
     if ensemble.classes != list(images.classes) or ensemble.image_size != images.image_size:
         raise UserError(f"{ensemble.name} does not fit {images.name}: its classes or the size of its images differ.")
     for place in places:
-        images, fewer = leave_out_calibration_images(hub_folder(place), images, split)
+        images, fewer = leave_out_seen(hub_folder(place), images, split)
         found = RunData(images, (found.left_out or 0) + fewer) if fewer else found
     models = sorted({run.config.model for run in runs}) or ["hub"]
     about = RunInfo(

@@ -190,11 +190,12 @@ def _tell_apart(
     pixels = load_outliers(
         outliers, known.image_size, subject.framing, len(known), seed, skip_unreadable=skip_unreadable
     )
-    others = _spread(Split(pixels, torch.zeros(len(pixels), dtype=torch.long)), images)
+    others = Split(pixels, torch.zeros(len(pixels), dtype=torch.long))
     if not len(others):
         raise UserError(f"{outliers} has no images to tell from the known ones.")
     if outliers not in NOISE:
         _refuse_known(known, others, data, hide_folder_path(outliers))
+    others = _spread(others, images)
     model = subject.model.to(device)
     with freeze_temporarily(model), torch.no_grad():
         inside, outside = (_predict(subject, split, batch_size, seed, device) for split in (known, others))

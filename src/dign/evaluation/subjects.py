@@ -153,19 +153,16 @@ def evaluate_run(
         team=team,
         progress=progress,
     )
-    info = replace(
-        results.evaluation,
-        left_out=found.left_out,
-        skipped=len(found.data.skipped) or None,
-        limit=images,
-    )
-    results = replace(results, evaluation=info)
+    results = note_images(results, found, images)
     if found.left_out is not None:
         report(
             f"{found.left_out} images are left out, since the run was trained, validated or calibrated on them."
             if found.left_out
             else "No image is left out: the run was trained, validated and calibrated on none of them."
         )
+    own = subject.calibrator
+    if split == "validation" and own is not None and own.data == hide_folder_path(run.config.data):
+        report("The model was calibrated on these images: confidences and promises hold better here than elsewhere.")
     if found.data.skipped:
         report(f"{len(found.data.skipped)} images are left out, since they cannot be read.")
     with team.all_or_none():
@@ -221,6 +218,14 @@ def evaluate_subject(
     info = describe_evaluation(split, measured.counts[CLEAN], data.image_size, conditions, target, started, precision)
     info = replace(info, images_sha256=hash_split(images))
     return conclude(measured, subject.about, info, data.classes, own, promises, fit, "validation"), examples
+
+
+def note_images(results: Results, found: RunData, limit: int | None) -> Results:
+    """The results with what they are not of: images that were left out or skipped, or beyond a limit."""
+    skipped = len(found.data.skipped) or None
+    return replace(
+        results, evaluation=replace(results.evaluation, left_out=found.left_out, skipped=skipped, limit=limit)
+    )
 
 
 def limit_split(data: DataSet, split: str, images: int | None) -> DataSet:

@@ -302,7 +302,7 @@ class Method:
 
     def __radd__(self, other: object) -> Method:
         """`sum([DiGN(), AugMix()])` starts from 0."""
-        if other == 0:
+        if isinstance(other, int) and other == 0:
             return self
         raise UserError(f"methods are added to methods, as in DiGN() + AugMix(), not to {other!r}.")
 

@@ -10,9 +10,11 @@ from torch import Tensor
 from dign.core.errors import UserError
 
 STEPS = 100
-"""Thresholds that can be tried for a promised error: those that answer 1, 2, ... 100 % of the images."""
+"""Thresholds that a search for a promised error may reach: those that answer 1, 2, ... 100 % of the images."""
 STARTS = (0.1, 0.3, 0.6)
-"""Shares of answered images from which a search for lower thresholds starts."""
+"""Shares of answered images from which searches for lower thresholds start; the first earlier in many images."""
+AMPLE = 3.0
+"""The first search starts at this many times the answers that would be enough if none of them were wrong."""
 CERTAINTY = 0.9
 """How sure a promised error is: of ten models that promise it, nine keep it."""
 
@@ -21,12 +23,12 @@ def threshold_for_error(confidence: Tensor, correct: Tensor, error: float, certa
     """The lowest confidence at which answers are promised to be wrong no more often than `error`.
 
     Selection with guaranteed risk (Geifman and El-Yaniv 2017) by fixed-sequence testing (Angelopoulos et al. 2021):
-    the thresholds are lowered from the one that answers 10 % of the held-out images, 1 % more at a time, for as long
-    as so few wrong answers would be improbable at a true error of `error`, by the binomial distribution. Since a
-    search ends at the first threshold that fails, its steps need no correction for their number. One that starts at
-    the strictest threshold can end at once by bad luck, so others start at 30 % and at 60 %, and the allowed
-    probability of failure is divided by the number of searches. A start with so few images that even no mistake would
-    not be enough is left out.
+    the thresholds are lowered from the one that answers 10 % of the held-out images, or as few as can support the
+    promise well, 1 % more at a time, for as long as so few wrong answers would be improbable at a true error of
+    `error`, by the binomial distribution. Since a search ends at the first threshold that fails, its steps need no
+    correction for their number. One that starts at the strictest threshold can end at once by bad luck, so others
+    start at 30 % and at 60 %, and the allowed probability of failure is divided by the number of searches. A start with
+    so few images that even no mistake would not be enough is left out.
 
     Which thresholds are tried, and in which order, follows from the confidences alone, not from `correct`. The
     promise is about images like the held-out ones, and about models that are not more often right where they are less
@@ -42,7 +44,7 @@ def threshold_for_error(confidence: Tensor, correct: Tensor, error: float, certa
         The threshold: answer where the confidence is at least this.
 
     Raises:
-        UserError: A shape or a value is wrong, or the held-out images cannot support the promise at any threshold.
+        UserError: A shape or a value is wrong, or the held-out images do not support the promise where a search starts.
 
     >>> confidence = torch.linspace(0.5, 1, 1000)
     >>> round(threshold_for_error(confidence, confidence > 0.6, 0.05), 2)  # 85 % answered would be 6 % wrong
@@ -66,8 +68,8 @@ def threshold_for_error(confidence: Tensor, correct: Tensor, error: float, certa
         least = math.ceil(math.log(1 - certainty) / math.log1p(-error))
         raise UserError(
             f"An error of {error:g} cannot be promised from {len(ordered)} held-out images, "
-            f"{int(wrong[-1])} of them wrong: promise a larger `error`, or calibrate on more images (at least "
-            f"{least} confident ones without a mistake)."
+            f"{int(wrong[-1])} of them wrong: promise a larger `error`, or calibrate on more images (at least {least} "
+            "confident ones without a mistake, or more with few)."
         )
     return float(ordered[found - 1])
 
@@ -88,10 +90,15 @@ def _choose_starts(counts: list[int], error: float, risk: float) -> list[int]:
 
     >>> _choose_starts(list(range(10, 1010, 10)), 0.05, 0.1), _choose_starts([20, 40, 60], 0.05, 0.1)
     ([100, 300, 600], [60])
+    >>> _choose_starts(list(range(50, 5050, 50)), 0.05, 0.1)  # 67 right answers would be enough
+    [200, 1500, 3000]
     """
     starts = sorted({next(count for count in counts if count >= share * counts[-1]) for share in STARTS})
     while starts and (1 - error) ** starts[0] > risk / len(starts):
         starts = starts[1:]
+    if len(starts) == len(STARTS):
+        ample = AMPLE * math.log(risk / len(starts)) / math.log1p(-error)
+        starts[0] = next(count for count in counts if count >= min(ample, starts[0]))
     return starts or [count for count in counts if (1 - error) ** count <= risk][:1]
 
 

@@ -16,6 +16,7 @@ from dign.evaluation.result_pools import PooledCalibration
 from dign.evaluation.results import RESULTS_FILE, Results, pool_promises
 from dign.metrics import CalibrationScores
 from dign.metrics.aggregation import EXCLUDED, MCA_N_CORRUPTIONS
+from dign.metrics.refusal import CERTAINTY
 from dign.runs.calibrator import Calibrator, is_same_transform
 
 
@@ -126,10 +127,17 @@ def _measured(results: Results | None) -> list[str]:
     return lines
 
 
-def _score_table(results: Results) -> list[str]:
+def _name_pools(results: Results) -> dict[str, str]:
+    """What the clean images, those under noise and those under all corruptions are called: as far as measured."""
     noises = [name.removesuffix("_noise") for name in MCA_N_CORRUPTIONS if name in results.corruptions]
     everything = f"all {len(results.counted)} corruptions" if results.complete else _plain(results.summary.mca_name)
-    rows = _score_rows(results, results.calibration, ("clean", f"noise ({', '.join(noises)})", everything))
+    return {"clean": "clean", "noise": f"noise ({', '.join(noises)})", "all": everything}
+
+
+def _score_table(results: Results) -> list[str]:
+    pools = _name_pools(results)
+    everything = pools["all"]
+    rows = _score_rows(results, results.calibration, tuple(pools.values()))
     rows += [_score_row(f"{TITLES[name]} ({len(SETS[name])} corruptions)", part) for name, part in results.sets.items()]
     if results.calibrator and results.calibrator.calibration:
         names = tuple(f"{name}, without its {results.calibrator.name}" for name in ("clean", "noise", everything))
@@ -153,7 +161,7 @@ def _uncertainty_table(results: Results) -> list[str]:
             promise = kept.get(name)
             cells = (f"{scores.nll:.3f}", f"{scores.brier:.3f}", f"{scores.augrc:.2f}", _one_decimal(scores.auroc))
             answered = (promise.answered, promise.error, promise.coverage["adaptive"]) if promise else (None,) * 3
-            rows.append(("all corruptions" if name == "all" else name, *cells, *map(_one_decimal, answered)))
+            rows.append((_name_pools(results)[name], *cells, *map(_one_decimal, answered)))
     head = ("images", "log loss", "Brier score", "AUGRC %", "AUROC of right and wrong %")
     promised = ("answered %", "wrong among them %", "true class in its set %")
     return ["", *_describe_promises(results.promises), *_table((*head, *promised), rows)]
@@ -164,7 +172,8 @@ def _describe_promises(promises: Promises | None) -> list[str]:
         return []
     made = f"sets that hold the true class in {100 * promises.coverage:g} %"
     if promises.threshold is not None:
-        made = f"answers of which at most {100 * promises.error:g} % are wrong, and {made}"
+        sure = f"with a certainty of {100 * CERTAINTY:g} %"
+        made = f"answers of which at most {100 * promises.error:g} % are wrong, {sure}, and {made}"
     return [f"Promised from {promises.images} held-out clean images: {made}. How that is kept:", ""]
 
 

@@ -55,7 +55,8 @@ class Ensemble(Classifier):
         super().__init__(
             _Mean(opened), make_ensemble_method(opened), first.classes, first.image_size, name, first.framing
         )
-        self.train(any(member.training for member in opened))
+        # not .train(), which would change the mode of classifiers that belong to the caller
+        self.training = self.model.training = any(member.training for member in opened)
 
     @property
     def members(self) -> list[Classifier]:

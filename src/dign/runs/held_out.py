@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from dign.core.errors import UserError, join_names
 from dign.data import load
 from dign.data.dataset import DataSet, Split, join_splits
@@ -19,7 +17,7 @@ from dign.runs.config import RunConfig
 from dign.runs.folder import Run, load_run, load_run_data
 from dign.runs.hub_config import hub_folder, is_hub_folder, read_hub_config
 from dign.runs.other_data import load_data_for
-from dign.runs.seen_images import digest_seen, digest_split, read_calibration_images, read_seen
+from dign.runs.seen_images import digest_seen, digest_split, read_calibration_images, read_seen, select_unseen
 
 
 @dataclass(frozen=True)
@@ -70,8 +68,11 @@ def held_out_for_run(run: Run, name: str | None = None, *, skip_unreadable: bool
 
 
 def _digest_own_test(run: Run, name: str, skip_unreadable: bool) -> frozenset[str]:
-    """Digests of the run's test images, which it is measured on: where they were, or in the folder `name` if that is
-    the run's own, moved; none where they have gone."""
+    """Digests of the run's test images, which it is measured on: those that are kept with it; of an older run, where
+    the images were, or in the folder `name` if that is the run's own, moved; none where they have gone."""
+    kept = read_seen(run.path)
+    if kept is not None and kept.test:
+        return kept.test
     with suppress(UserError):
         return frozenset(digest_split(run.data().test))
     with suppress(UserError):
@@ -94,11 +95,15 @@ def held_out_for_hub(folder: Path, name: str, *, skip_unreadable: bool = False) 
     config = read_hub_config(folder)
     data = _load_for_hub(config, name, skip_unreadable=skip_unreadable)
     _check_fits(folder, name, data, config["classes"], tuple(config["image_size"]))
-    return _leave_out(folder, name, data, find_seen(folder, config), _digest_hub_test(config))
+    return _leave_out(folder, name, data, find_seen(folder, config), _digest_hub_test(folder, config))
 
 
-def _digest_hub_test(config: dict[str, Any]) -> frozenset[str]:
-    """Digests of the test images of the data set that a hub folder names, for measuring; none where it is not here."""
+def _digest_hub_test(folder: Path, config: dict[str, Any]) -> frozenset[str]:
+    """Digests of the test images that are kept in a hub folder, or of the data set that it names, for measuring; none
+    where that is not here."""
+    kept = read_seen(folder)
+    if kept is not None:
+        return kept.test
     if split_prefix(config["data"])[0]:
         return frozenset()  # of own pictures a hub folder keeps no path
     with suppress(UserError):  # it is not in the cache, and nothing is downloaded for this
@@ -141,7 +146,7 @@ def find_test_images(folder: Path, name: str | None = None) -> HeldOutImages:
     seen = read_calibration_images(folder)
     if name.startswith(FOLDER_PREFIX):
         seen |= find_seen(folder, config)
-    split = _select_unseen(data.test, seen)
+    split = select_unseen(data.test, seen)
     if not len(split):
         raise UserError(
             f"{folder} was trained or calibrated on all test images of {hide_folder_path(name)}: name others."
@@ -149,34 +154,31 @@ def find_test_images(folder: Path, name: str | None = None) -> HeldOutImages:
     return HeldOutImages(hide_folder_path(name), split, len(data.test) - len(split))
 
 
-def leave_out_calibration_images(folder: Path, data: DataSet, split: str) -> tuple[DataSet, int]:
-    """Data to measure the model of a hub folder on, without images that it was calibrated on, and how many those were.
+def leave_out_seen(folder: Path, data: DataSet, split: str) -> tuple[DataSet, int]:
+    """Data to measure a model on, without images that it was trained or calibrated on, and how many those were.
 
     Args:
-        folder: The hub folder.
+        folder: A run folder or a hub folder, which keeps digests of images that are not of a named data set.
         data: The data.
-        split: The split to be measured: the others stay as they are.
+        split: The split to be measured: the others stay as they are. Training images stay in "train", and validation
+            images in "validation".
 
     Raises:
         UserError: There is none left.
     """
+    kept = read_seen(folder)
+    avoided = read_calibration_images(folder)
+    if kept is not None and split != "train":
+        avoided |= kept.train if split == "validation" else kept.train | kept.validation
     before: Split = getattr(data, split)
-    kept = _select_unseen(before, read_calibration_images(folder))
-    if len(before) and not len(kept):
+    left = select_unseen(before, avoided)
+    if len(before) and not len(left):
         raise UserError(
-            f"{folder} was calibrated on all {len(before)} {split} images of {hide_folder_path(data.name)}: name "
-            "others to measure it on with `data`."
+            f"{folder} was trained or calibrated on all {len(before)} {split} images of "
+            f"{hide_folder_path(data.name)}: name others to measure it on with `data`."
         )
-    parts: dict[str, Any] = {split: kept}
-    return replace(data, **parts), len(before) - len(kept)
-
-
-def _select_unseen(split: Split, seen: frozenset[str]) -> Split:
-    """The images of a split that are not among those with these digests."""
-    if not seen:
-        return split
-    kept = [index for index, digest in enumerate(digest_split(split)) if digest not in seen]
-    return split.select(torch.tensor(kept, dtype=torch.long))
+    parts: dict[str, Any] = {split: left}
+    return replace(data, **parts), len(before) - len(left)
 
 
 def find_seen(folder: Path, config: dict[str, Any]) -> frozenset[str]:
@@ -257,7 +259,7 @@ def _leave_out(
     """The images but those with digests of images that a model was trained on, or is measured on."""
     parts = [data.train, data.validation, *([] if has_own_test_split(name) else [data.test])]
     pool = join_splits(parts)
-    split = _select_unseen(pool, trained | measured)
+    split = select_unseen(pool, trained | measured)
     if not len(split):
         tests = sum(digest in measured for digest in digest_split(pool))
         raise _only_known(model, name, len(pool), tests) if tests else _none_left(model, name, len(pool))

@@ -11,23 +11,36 @@ from dign.data.dataset import DataSet
 from dign.data.names import PICTURE_PREFIXES
 from dign.data.sources.folder import has_own_test_split
 from dign.runs.folder import Run, load_run_data
-from dign.runs.seen_images import SeenImages, digest_seen, read_calibration_images, read_seen, separate_seen
+from dign.runs.seen_images import (
+    SeenImages,
+    digest_seen,
+    read_calibration_images,
+    read_seen,
+    select_unseen,
+    separate_seen,
+)
 
 
 @dataclass(frozen=True)
 class RunData:
-    """Images to evaluate a run on. `left_out` counts those that it has seen; None for the run's own data set."""
+    """Images to evaluate a model on.
+
+    Attributes:
+        data: The images.
+        left_out: How many were left out since it was trained, validated or calibrated on them; None where there was no
+            reason to look for such.
+        is_own: Whether they are the data set that a run was trained with.
+    """
 
     data: DataSet
     left_out: int | None = None
-
-    @property
-    def is_own(self) -> bool:
-        return self.left_out is None
+    is_own: bool = True
 
 
 def load_data_for(run: Run, name: str | None = None, *, skip_unreadable: bool = False) -> RunData:
     """Load images to evaluate a run on, sorted into the splits that the run had them in.
+
+    Images that it was calibrated on are in none of them, unless these are its own validation images.
 
     Args:
         run: The run.
@@ -41,7 +54,7 @@ def load_data_for(run: Run, name: str | None = None, *, skip_unreadable: bool = 
     """
     config = replace(run.config, skip_unreadable=run.config.skip_unreadable or skip_unreadable)
     if name is None or (name == config.data and not name.startswith(PICTURE_PREFIXES)):
-        return RunData(_load_own(replace(run, config=config)))
+        return _without_calibrated(run, _load_own(replace(run, config=config)))
     height, width = run.image_size
     is_folder = name.startswith(PICTURE_PREFIXES)
     config = replace(config, data=name, size=height if is_folder and height == width else config.size)
@@ -49,18 +62,24 @@ def load_data_for(run: Run, name: str | None = None, *, skip_unreadable: bool = 
         with suppress(UserError):  # what is wrong with it is said below
             data = load_run_data(config)
             if list(data.classes) == run.classes and run.trained_on(data.train):
-                return RunData(data)
+                return _without_calibrated(run, data)
     data = load_run_data(replace(config, validation=0.0))
     _check_fit(run, data)
-    seen = _find_seen(run)
-    seen = replace(seen, validation=seen.validation | read_calibration_images(run.path))
-    sorted_data, left_out = separate_seen(data, seen, is_cut=not has_own_test_split(name))
+    calibrated = read_calibration_images(run.path)
+    sorted_data, left_out = separate_seen(data, _find_seen(run), calibrated, is_cut=not has_own_test_split(name))
     if not len(sorted_data.test) and left_out:
         raise UserError(
             f"{run.path} was trained, validated or calibrated on all {left_out} images of {name}: there is none left "
             "to measure, so name others."
         )
-    return RunData(sorted_data, left_out)
+    return RunData(sorted_data, left_out, is_own=False)
+
+
+def _without_calibrated(run: Run, data: DataSet) -> RunData:
+    """A run's own data, without test images that it was calibrated on as a part of other data."""
+    test = select_unseen(data.test, read_calibration_images(run.path))
+    left_out = len(data.test) - len(test)
+    return RunData(replace(data, test=test), left_out) if left_out else RunData(data)
 
 
 def _load_own(run: Run) -> DataSet:

@@ -1,4 +1,4 @@
-"""Which images a model was trained and calibrated on: a digest of each is kept with it, to know them again anywhere."""
+"""Which images a model was trained, calibrated and tested on: a digest of each is kept, to know them again anywhere."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ PART = 256
 
 @dataclass(frozen=True)
 class SeenImages:
-    """Digests of the images that a run was trained on, and of those that it was validated on."""
+    """Digests of the images that a run was trained on, of those that it was validated on, and of those for testing it,
+    which are not known of older runs."""
 
     train: frozenset[str]
     validation: frozenset[str]
+    test: frozenset[str] = frozenset()
 
 
 def digest_images(images: Tensor) -> list[str]:
@@ -68,12 +70,12 @@ def _read_parts(split: Split) -> Iterator[Tensor]:
 
 
 def digest_seen(data: DataSet) -> SeenImages:
-    """The digests of a data set's training and validation images."""
-    return SeenImages(frozenset(digest_split(data.train)), frozenset(digest_split(data.validation)))
+    """The digests of a data set's images."""
+    return SeenImages(*(frozenset(digest_split(split)) for split in (data.train, data.validation, data.test)))
 
 
 def write_seen(folder: Path, data: DataSet, earlier: frozenset[str] = frozenset()) -> str:
-    """Write the digests of training and validation images into a run folder, one line for each.
+    """Write the digests of training, validation and test images into a run folder, one line for each.
 
     Args:
         folder: The run's folder.
@@ -89,6 +91,7 @@ def write_seen(folder: Path, data: DataSet, earlier: frozenset[str] = frozenset(
         lines += [f"train {digest}\n" for digest in digest_images(images)]
     sha.update(data.train.labels.contiguous().numpy().tobytes())
     lines += [f"validation {digest}\n" for digest in digest_split(data.validation)]
+    lines += [f"test {digest}\n" for digest in digest_split(data.test)]
     lines += [f"train {digest}\n" for digest in sorted(earlier)]
     write_text(folder / SEEN_FILE, "".join(lines))
     return sha.hexdigest()
@@ -121,10 +124,10 @@ def read_seen(folder: Path) -> SeenImages | None:
     file = folder / SEEN_FILE
     if not file.is_file():
         return None
-    found: dict[str, set[str]] = {"train": set(), "validation": set()}
-    for kind, digest in _read_digests(file, "(train|validation) "):
+    found: dict[str, set[str]] = {"train": set(), "validation": set(), "test": set()}
+    for kind, digest in _read_digests(file, "(train|validation|test) "):
         found[kind].add(digest)
-    return SeenImages(frozenset(found["train"]), frozenset(found["validation"]))
+    return SeenImages(**{kind: frozenset(digests) for kind, digests in found.items()})
 
 
 def _read_digests(file: Path, prefix: str) -> list[tuple[str, str]]:
@@ -139,12 +142,23 @@ def _read_digests(file: Path, prefix: str) -> list[tuple[str, str]]:
     return [(match[1], match[2]) for match in matches if match]
 
 
-def separate_seen(data: DataSet, seen: SeenImages, *, is_cut: bool) -> tuple[DataSet, int]:
+def select_unseen(split: Split, seen: frozenset[str]) -> Split:
+    """The images of a split that are not among those with these digests."""
+    if not seen:
+        return split
+    kept = [index for index, digest in enumerate(digest_split(split)) if digest not in seen]
+    return split.select(torch.tensor(kept, dtype=torch.long))
+
+
+def separate_seen(
+    data: DataSet, seen: SeenImages, calibrated: frozenset[str] = frozenset(), *, is_cut: bool
+) -> tuple[DataSet, int]:
     """Put every image into the split that a run had it in; what the run has not seen is the test split.
 
     Args:
         data: Other images than the run's, or the run's and more.
         seen: What the run has seen.
+        calibrated: Digests of further images, which it was calibrated on: they are in no split.
         is_cut: Whether the test split of `data` was cut by dign, from images that may all be measured; otherwise new
             images are measured only where they are in the test split.
 
@@ -160,7 +174,7 @@ def separate_seen(data: DataSet, seen: SeenImages, *, is_cut: bool) -> tuple[Dat
             places["train"].append(index)
         elif digest in seen.validation:
             places["validation"].append(index)
-        elif index < candidates:
+        elif digest not in calibrated and index < candidates:
             places["test"].append(index)
     splits = {name: pool.select(torch.tensor(sorted(found), dtype=torch.long)) for name, found in places.items()}
     left_out = candidates - len(places["test"])

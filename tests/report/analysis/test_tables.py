@@ -13,6 +13,7 @@ from dign.report.analysis.study import make_study
 from dign.report.analysis.tables import (
     corruption_table,
     corruption_uncertainty_parts,
+    describe_missing_promises,
     number,
     paper_tables,
     promise_table,
@@ -141,3 +142,22 @@ def test_every_score_of_uncertainty_has_a_table_per_corruption(tmp_path):
     severities = results.corruptions["shot_noise"].severities
     expected = (severities[1].uncertainty.nll + severities[5].uncertainty.nll) / 2
     assert (shot.label, fog.label) == ("Shot Noise", "Fog") and shot.cells[0].value == pytest.approx(expected)
+
+
+def test_seeds_that_cannot_promise_are_counted_by_method(fake_run, tmp_path):
+    def write(name, title, seed, images, threshold):
+        fake_run(tmp_path / name, title, seed)
+        file = tmp_path / name / "results.json"
+        results = json.loads(file.read_text())
+        quantiles = {"threshold": 0.8, "adaptive": 0.9}
+        results["promises"] = {"images": images, "error": 0.1, "threshold": threshold, "coverage": 0.9}
+        results["promises"]["quantiles"] = quantiles
+        file.write_text(json.dumps(results))
+
+    for seed, threshold in enumerate((0.9, None, 0.8)):
+        write(f"dign-{seed}", "DiGN", seed, 5000, threshold)
+    write("rse", "RSE", 0, 40, None)
+    write("standard", "Standard", 0, 40, 0.9)
+    text = describe_missing_promises(make_study(*load_runs([tmp_path])).groups)
+    assert "DiGN: no error of 10 % can be promised from 5000 held-out images in 1 of 3 seeds. " in text
+    assert "RSE: no error of 10 % can be promised from 40 held-out images. " in text and "Standard" not in text

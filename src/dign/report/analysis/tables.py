@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from dign.core.errors import join_names
 from dign.metrics.aggregation import EXCLUDED
 from dign.report.analysis.confidence_quantities import (
     CALIBRATION,
@@ -260,14 +259,16 @@ def promise_table(study: Study) -> Table | None:
 
 
 def describe_missing_promises(groups: Sequence[Group]) -> str:
-    """Which runs could not promise an error, and why; "" where all could."""
-    made = [(run.title, run.results.promises) for group in groups for run in group.runs]
-    without = {title: each.images for title, each in made if each is not None and each.threshold is None}
-    if not without:
-        return ""
-    return (
-        f"{join_names(list(without))}: no error of 5 % can be promised from {min(without.values())} held-out images. "
-    )
+    """Which methods could not promise an error, in how many of their seeds, and why; "" where all could."""
+    text = ""
+    for group in groups:
+        made = [run.results.promises for run in group.runs if run.results.promises is not None]
+        without = [each for each in made if each.threshold is None]
+        if without:
+            error, images = f"{100 * without[0].error:g} %", min(each.images for each in without)
+            seeds = f" in {len(without)} of {len(made)} seeds" if len(without) < len(made) else ""
+            text += f"{group.label}: no error of {error} can be promised from {images} held-out images{seeds}. "
+    return text
 
 
 def uncertainty_parts(study: Study) -> list[Table]:
