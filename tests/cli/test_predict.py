@@ -68,6 +68,28 @@ def test_json_says_what_is_promised_how_surely_and_from_how_many_images(dign_com
     }
 
 
+@pytest.mark.slow
+def test_the_terminal_says_what_is_promised(dign_command, run_folder, pictures):
+    code, out, err = dign_command("predict", run_folder, pictures, "--draws", 1, "--coverage", 0.8)
+    threshold = load_model(run_folder).calibrator.held_out.threshold(coverage=0.8)
+    answered = 12 - out.count("unsure")
+    assert (
+        code == 0 and f"Answered: {answered} of 12, those with a confidence of {100 * threshold:.1f} % or more" in err
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--sets", 0.999), "cannot be promised from 145 held-out images: promise less, or calibrate on at least 999."),
+        (("--set-kind", "threshold"), "add --sets 0.9, or leave it out"),
+    ],
+)
+def test_sets_that_cannot_be_made_are_one_sentence(dign_command, run_folder, pictures, words, sentence):
+    code, out, err = dign_command("predict", run_folder, pictures, "--draws", 1, *words)
+    assert code == 2 and out == "" and sentence in err
+
+
 @pytest.mark.parametrize(("width", "levels"), [(120, 4), (80, 4), (60, 1), (50, 0)])
 def test_a_narrow_table_keeps_the_answer_and_names_what_it_leaves_out(width, levels):
     stability = dict.fromkeys(("0.05", "0.1", "0.2", "0.3"), 1.0)

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from dign.cli.train import resolve
+from dign.runs.calibrator import read_calibrator
 from dign.runs.folder import load_run
 
 
@@ -47,7 +48,9 @@ def test_the_end_says_what_was_reached_and_what_to_type_next(dign_command, tmp_p
     code, out, err = dign_command("train", "digits", *QUICK, "--out", tmp_path / "my run")
     accuracy = load_run(tmp_path / "my run").validation()["accuracy"]
     assert code == 0 and out == ""
-    assert f"validation accuracy {accuracy:.1f} % after epoch 1. Saved in {tmp_path / 'my run'}" in err
+    own = read_calibrator(tmp_path / "my run", 10)
+    calibrated = f"calibrated by temperature {own.temperature:.2f}, fitted on 145 images of digits"
+    assert f"validation accuracy {accuracy:.1f} % after epoch 1; {calibrated}. Saved in {tmp_path / 'my run'}" in err
     assert err.endswith(f"Next: dign evaluate '{tmp_path / 'my run'}'\n")
 
 

@@ -63,7 +63,7 @@ def test_more_bins_than_images_and_the_same_probability_everywhere():
         (torch.tensor([[0.0, float("inf")]]), torch.tensor([0]), "fitted on finite scores"),
         (torch.zeros(2, 3), torch.tensor([0.0, 1.0]), "class indices"),
         (torch.zeros(2, 3), torch.tensor(0), "class indices"),
-        (torch.zeros(2, 3).numpy(), torch.tensor([0, 1]), "fitted on tensors, not ndarray"),
+        (torch.zeros(2, 3).tolist(), torch.tensor([0, 1]), "fitted on tensors or arrays, not list"),
     ],
 )
 def test_every_calibrator_refuses_what_it_cannot_be_fitted_on(fit, scores, labels, message):

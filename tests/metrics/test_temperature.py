@@ -131,7 +131,7 @@ def test_a_prior_keeps_few_images_that_are_all_right_from_making_the_model_infin
     [
         (torch.zeros(2, 3), torch.tensor([0, 3]), "beyond the 3 classes"),
         (torch.tensor([[0.0, float("nan")]]), torch.tensor([0]), "finite scores"),
-        (torch.zeros(2, 3).numpy(), torch.tensor([0, 1]), "fitted on tensors, not ndarray"),
+        (torch.zeros(2, 3).tolist(), torch.tensor([0, 1]), "fitted on tensors or arrays, not list"),
     ],
 )
 def test_what_no_temperature_can_be_fitted_on_is_one_sentence(scores, labels, message):
@@ -144,3 +144,8 @@ def test_labels_of_any_whole_type_are_taken_and_temperatures_are_above_zero():
     assert fit_temperature(scores, torch.tensor([0, 0, 0, 1], dtype=torch.int32)).images == 4
     with pytest.raises(UserError, match="temperature must be above 0"):
         apply_temperature(torch.tensor([[0.5, 0.5]]), 0)
+
+
+def test_arrays_are_taken_as_well():
+    scores, labels = torch.randn(50, 3, generator=torch.Generator().manual_seed(0)), torch.arange(50) % 3
+    assert fit_temperature(scores.numpy(), labels.numpy()) == fit_temperature(scores, labels)

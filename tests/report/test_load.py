@@ -6,7 +6,9 @@ import os
 import pytest
 
 from dign.core.errors import UserError
+from dign.evaluation.conclusion import describe_calibrator
 from dign.report.load import find_run_folders, load_run, load_runs
+from dign.runs.calibrator import Calibrator, read_calibrator, write_calibrator
 
 
 def edit(folder, change):
@@ -100,3 +102,21 @@ def test_linked_run_folders_are_found_and_a_loop_of_links_ends(fake_run, tmp_pat
     (tmp_path / "chosen" / "again").symlink_to(tmp_path / "chosen")
     assert tmp_path / "chosen" / "run" in find_run_folders(tmp_path / "chosen")
     assert len(load_runs([tmp_path / "chosen"])[0]) == 1
+
+
+def test_a_run_that_was_calibrated_anew_is_named(fake_run, tmp_path):
+    folder = fake_run(tmp_path / "a")
+    runs, notes = load_runs([folder])
+    assert notes == []
+    classes = len(runs[0].results.classes)
+    write_calibrator(folder, Calibrator("temperature", 2.0, "digits", 100, "clean", 0.5, 0.4))
+    assert read_calibrator(folder, classes) is not None
+    _, notes = load_runs([folder])
+    assert len(notes) == 1 and "was calibrated anew after it was measured" in notes[0] and "dign evaluate" in notes[0]
+    edit(
+        folder,
+        lambda results: results.update(
+            calibrator=describe_calibrator(read_calibrator(folder, classes), None).to_json()
+        ),
+    )
+    assert load_runs([folder])[1] == []

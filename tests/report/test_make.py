@@ -1,5 +1,6 @@
 """From paths of runs to a written report."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,11 @@ def test_compare_keeps_the_order_given_and_pairs_seeds(fake_run, tmp_path):
 def test_compare_refuses_a_side_with_several_methods(demo_runs, fake_run, tmp_path):
     with pytest.raises(UserError, match="several methods"):
         comparison_of(demo_runs, fake_run(tmp_path / "a"))
+
+
+def test_outliers_are_among_the_tables(fake_run, tmp_path):
+    folder = fake_run(tmp_path / "a")
+    scores = {"softmax": {"auroc": 91.5, "aupr": 90.0, "fpr95": 30.0}}
+    (folder / "ood-noise.json").write_text(json.dumps({"outliers": "noise", "others": 40, "scores": scores}))
+    text = make_report(folder, tmp_path / "r.md").read_text()
+    assert "## Out of distribution" in text and "| 91.5 |" in text

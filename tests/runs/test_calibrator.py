@@ -1,6 +1,7 @@
 """A stored calibrator comes back as it was, and a damaged one is refused with a sentence."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -62,6 +63,8 @@ def test_numbers_are_kept_only_of_a_calibrator_of_the_same_images():
     same, other = (Calibrator("temperature", 0.64, data, 203, "clean", 0.5, 0.4) for data in ("digits", "more"))
     assert new.keep_numbers(same).temperature == 0.64 and new.keep_numbers(same).held_out is new.held_out
     assert new.keep_numbers(other) is new
+    recorded = replace(same, held_out=held_out())
+    assert new.keep_numbers(recorded) is recorded, "its promises too, and its losses"
 
 
 def test_no_file_is_no_calibrator(tmp_path):

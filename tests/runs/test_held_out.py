@@ -229,6 +229,11 @@ def test_a_model_that_starts_from_one_that_saw_its_validation_images_is_not_cali
         assert any("145 of 145 validation images were training images of" in note for note in tuned.info["notes"])
         with pytest.raises(UserError, match="145 of the validation images"):
             held_out_for_run(tuned)
+        copies = write_images(
+            tmp_path / f"copies-{start.name}", tuned.data().validation.images, tuned.data().validation.labels
+        )
+        with pytest.raises(UserError, match="trained on all 145 training images of folder:copies"):
+            held_out_for_run(tuned, copies)
         with pytest.raises(UserError, match="145 of the 145 validation images"):
             evaluate_run(tuned, temperature=True)
         again = save_hub_folder(tuned, tmp_path / f"hub-of-{start.name}")

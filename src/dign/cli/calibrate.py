@@ -42,14 +42,20 @@ def command(
       dign calibrate runs/photos --data folder:more-photos --on noise
       dign calibrate hub:models/photos --data folder:labeled-photos --kind vector
     """
+    from dign.core.errors import quote_path
+    from dign.evaluation.results import RESULTS_FILE
     from dign.publish.model_card import note_calibrator
     from dign.runs.calibrate import calibrate_model
     from dign.runs.hub_config import hub_folder, is_hub_folder
 
     outcome = calibrate_model(model, data, kind=kind, on=on, skip_unreadable=skip_unreadable, device=device)
-    if is_hub_folder(hub_folder(model)):
+    if is_hub_folder(hub_folder(model)) and outcome.is_new:
         note_calibrator(hub_folder(model), outcome.calibrator)
     if as_json:
         print_json(outcome.to_json())
     elif not quiet:
         say(outcome.describe())
+        if outcome.is_new and (hub_folder(model) / RESULTS_FILE).is_file():
+            say(
+                f"Its results were measured without this: `dign evaluate {quote_path(model)}` measures it as it is now."
+            )

@@ -37,9 +37,7 @@ SHORTEST_PATH = 16
 @click.option(
     "--set-kind",
     type=click.Choice(["adaptive", "threshold"]),
-    default="adaptive",
-    show_default=True,
-    help="larger sets for hard images, or the smallest on average",
+    help="larger --sets for hard images, or the smallest on average  [default: adaptive]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="seed of the noise")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, ...")
@@ -55,7 +53,7 @@ def command(
     error: float | None,
     coverage: float | None,
     sets: float | None,
-    set_kind: str,
+    set_kind: str | None,
     seed: int,
     device: str,
 ) -> None:
@@ -77,12 +75,15 @@ def command(
       dign predict ensemble:runs/seed-0,runs/seed-1 holiday.jpg
       dign predict runs/photos pictures/ --error 0.05 --sets 0.9 --json
     """
+    from dign.core.errors import UserError
     from dign.data.decoding import replace_unprintable
     from dign.runs.ensemble import open_classifier
     from dign.runs.predict import SIGMAS, Promise, find_images, predict_images, read_pictures
 
     sigmas = SIGMAS if sigma is None else _parse_sigmas(sigma)
-    promise = Promise(error, coverage, sets, set_kind)
+    if set_kind is not None and sets is None:
+        raise UserError("--set-kind says how the sets of --sets are made: add --sets 0.9, or leave it out.")
+    promise = Promise(error, coverage, sets, set_kind or "adaptive")
     classifier = open_classifier(model)
     threshold, quantile = promise.thresholds(classifier)
     files = find_images(_expand_standard_input(images))
@@ -103,8 +104,22 @@ def command(
 
     console = Console(width=None if sys.stdout.isatty() else 200)
     console.print(make_table(predictions, draws, console.width))
+    if threshold is not None:
+        answered = sum(not prediction.unsure for prediction in predictions)
+        say(f"Answered: {answered} of {len(predictions)}, {_describe_answers(promise, threshold)}.")
     if bad:
         say(f"Left out, since they cannot be read: {', '.join(sorted(map(replace_unprintable, bad)))}.")
+
+
+def _describe_answers(promise: Promise, threshold: float) -> str:
+    """From which confidence on a model answers, and what that promises."""
+    from dign.metrics.refusal import CERTAINTY
+
+    chosen = f"those with a confidence of {100 * threshold:.1f} % or more"
+    if promise.error is None:
+        return f"{chosen}, which {100 * (promise.coverage or 0):g} % of the held-out images have"
+    certain = f"with a certainty of {100 * CERTAINTY:g} %"
+    return f"{chosen}: at most {100 * promise.error:g} % of such answers are wrong, {certain}"
 
 
 def _describe_promise(

@@ -86,12 +86,17 @@ def run_command(**options: Any) -> None:
         say(said)
         click.echo(following, err=True)  # to be copied in one piece
     if as_json:
+        from dign.runs.calibrator import read_calibrator
+
         document = {"run": str(run.path), "seconds": run.info.get("seconds"), "validation": run.validation()}
-        print_json({**document, "notes": run.info.get("notes", [])})
+        own = read_calibrator(run.path, len(run.classes))
+        calibrator = {"kind": own.kind, "temperature": own.temperature, "images": own.images} if own else None
+        print_json({**document, "calibrator": calibrator, "notes": run.info.get("notes", [])})
 
 
 def summarize(run: Run) -> tuple[str, str]:
     """What was reached, in how long; and what to type next."""
+    from dign.runs.calibrator import read_calibrator
     from dign.training.cost import describe_duration
 
     scores = run.validation()
@@ -99,7 +104,9 @@ def summarize(run: Run) -> tuple[str, str]:
     reached = f": validation accuracy {scores['accuracy']:.1f} % after epoch {scores['epoch']:g}" if scores else ""
     if scores and run.config.balance:
         reached += f" (balanced accuracy {scores['balanced_accuracy']:.1f} %)"
-    return f"{time}{reached}. Saved in {run.path}", f"Next: dign evaluate {quote_path(run.path)}"
+    own = read_calibrator(run.path, len(run.classes))
+    calibrated = f"; calibrated by {own.describe()}" if own else ""
+    return f"{time}{reached}{calibrated}. Saved in {run.path}", f"Next: dign evaluate {quote_path(run.path)}"
 
 
 def resolve(given: dict[str, Any], words: list[str]) -> RunConfig:

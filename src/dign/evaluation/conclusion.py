@@ -13,7 +13,7 @@ from dign.evaluation.result_pools import CalibratorResult, TemperatureResult, po
 from dign.evaluation.results import Results
 from dign.evaluation.summarize import make_results, pool_calibration, pool_counts
 from dign.metrics import TemperatureFit, apply_temperature
-from dign.runs.calibrator import Calibrator
+from dign.runs.calibrator import Calibrator, is_same_transform
 
 
 def choose_readings(own: Calibrator | None, temperature: float | None) -> list[Reading]:
@@ -60,6 +60,17 @@ def describe_calibrator(calibrator: Calibrator, raw: Counted | None) -> Calibrat
         return CalibratorResult(*about)
     pooled, scores = pool_calibration(raw.counts), pool_uncertainty(raw.uncertainty)
     return CalibratorResult(*about, pooled, scores, pool_counts(raw.counts))
+
+
+def is_of_calibrator(results: Results, calibrator: Calibrator | None) -> bool:
+    """Whether results were measured with the calibrator that the model has: others would describe another model."""
+    then = results.calibrator
+    if then is None or calibrator is None:
+        return then is None and calibrator is None
+    now = describe_calibrator(calibrator, None)
+    if then.value is not None and now.value is not None and is_same_transform(float(then.value), now.value):
+        now = replace(now, value=then.value)
+    return replace(then, calibration=None, uncertainty=None, bins={}) == now
 
 
 def describe_temperature(fit: TemperatureFit | float, counted: Counted, split: str | None = None) -> TemperatureResult:

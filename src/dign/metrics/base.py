@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Self, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -160,20 +161,24 @@ def outside_classes(labels: Tensor, scores: Tensor) -> Tensor:
     return (labels < 0) | (labels >= scores.shape[1])
 
 
-def check_fit(fitted: str, scores: Tensor, labels: Tensor) -> None:
+def check_fit(fitted: str, scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Refuse what a calibrator cannot be fitted on.
 
     Args:
         fitted: What is fitted, as the start of a sentence.
-        scores: Should be finite logits or log-probabilities (N,C).
-        labels: Should be class indices (N,).
+        scores: Should be finite logits or log-probabilities (N,C), a tensor or a NumPy array.
+        labels: Should be class indices (N,), likewise.
+
+    Returns:
+        Scores and labels as tensors.
 
     Raises:
         UserError: A type, a shape or a value is wrong, or there are no images.
     """
-    if not isinstance(scores, Tensor) or not isinstance(labels, Tensor):
+    if not all(isinstance(given, Tensor | np.ndarray) for given in (scores, labels)):
         kinds = type(scores).__name__, type(labels).__name__
-        raise UserError(f"{fitted} is fitted on tensors, not {kinds[0]} and {kinds[1]}: see torch.as_tensor.")
+        raise UserError(f"{fitted} is fitted on tensors or arrays, not {kinds[0]} and {kinds[1]}: see torch.as_tensor.")
+    scores, labels = torch.as_tensor(scores), torch.as_tensor(labels)
     if not labels.numel():
         raise UserError(f"{fitted} is fitted on images with labels, and there are none.")
     if scores.dim() != 2 or labels.shape != scores.shape[:1] or labels.is_floating_point():
@@ -187,6 +192,7 @@ def check_fit(fitted: str, scores: Tensor, labels: Tensor) -> None:
         )
     if bool(outside_classes(labels, scores).any()):
         raise UserError(f"labels go beyond the {scores.shape[1]} classes that the scores are for.")
+    return scores, labels
 
 
 def measure(metric: Metric[Value], scores: Tensor, labels: Tensor) -> Value:

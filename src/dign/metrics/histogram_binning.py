@@ -61,7 +61,7 @@ def fit_histogram_binning(scores: Tensor, labels: Tensor, bins: int = 16) -> His
     """
     if bins < 1:
         raise UserError(f"bins must be at least 1, not {bins}.")
-    check_fit("Histogram binning", scores, labels)
+    scores, labels = check_fit("Histogram binning", scores, labels)
     p = scores.detach().double().softmax(1)
     hits = (labels[:, None] == torch.arange(p.shape[1])).double()
     bins = min(bins, len(labels))

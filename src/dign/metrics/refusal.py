@@ -16,7 +16,7 @@ STARTS = (0.1, 0.3, 0.6)
 AMPLE = 3.0
 """The first search starts at this many times the answers that would be enough if none of them were wrong."""
 CERTAINTY = 0.9
-"""How sure a promised error is: of ten models that promise it, nine keep it."""
+"""How sure a promised error is: of ten models, whether or not their images support a promise, at most one breaks it."""
 
 
 def threshold_for_error(confidence: Tensor, correct: Tensor, error: float, certainty: float = CERTAINTY) -> float:

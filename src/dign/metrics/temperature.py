@@ -111,7 +111,7 @@ def fit_temperature(scores: Tensor, labels: Tensor, prior: float | None = None) 
     >>> fit_temperature(torch.tensor([[4.0, 0.0]] * 4), torch.tensor([0, 0, 0, 1])).images
     4
     """
-    check_fit("A temperature", scores, labels)
+    scores, labels = check_fit("A temperature", scores, labels)
     doubles, labels = scores.double(), labels.long()
 
     def loss(log_temperature: float) -> float:

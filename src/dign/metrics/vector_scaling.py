@@ -54,7 +54,7 @@ def fit_vector_scaling(scores: Tensor, labels: Tensor, prior: float | None = PRI
     >>> fit.offset[0] < fit.offset[1]  # class 0 is predicted too often
     True
     """
-    check_fit("Vector scaling", scores, labels)
+    scores, labels = check_fit("Vector scaling", scores, labels)
     log_p, labels = scores.detach().double().log_softmax(1), labels.long()
     parameters = torch.zeros(2, scores.shape[1], dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.LBFGS([parameters], max_iter=200, line_search_fn="strong_wolfe", tolerance_grad=1e-9)

@@ -12,11 +12,12 @@ from torch import Tensor, nn
 
 from dign.core.errors import UserError, summarize_error
 from dign.data.names import hide_folder_path
+from dign.evaluation.conclusion import is_of_calibrator
 from dign.evaluation.results import Results
 from dign.methods.base import Method
 from dign.methods.factory import make_method, settings_of
 from dign.models import build
-from dign.publish.model_card import card_text, is_of_calibrator, read_results
+from dign.publish.model_card import card_text, read_results
 from dign.runs.calibrator import CALIBRATION_FILE, Calibrator, read_calibrator, write_calibrator
 from dign.runs.checkpoints import load_weights, save_weights
 from dign.runs.folder import Run

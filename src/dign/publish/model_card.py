@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dign.core.files import write_text
 from dign.core.text import clean_text
 from dign.corruptions.sets import SETS, TITLES
-from dign.evaluation.conclusion import describe_calibrator
 from dign.evaluation.promises import Promises
 from dign.evaluation.result_pools import PooledCalibration
 from dign.evaluation.results import RESULTS_FILE, Results, pool_promises
 from dign.metrics import CalibrationScores
 from dign.metrics.aggregation import EXCLUDED, MCA_N_CORRUPTIONS
 from dign.metrics.refusal import CERTAINTY
-from dign.runs.calibrator import Calibrator, is_same_transform
+from dign.runs.calibrator import Calibrator
 
 
 def read_results(folder: Path) -> Results | None:
     """The results of a run folder; None where the run was not evaluated."""
     return Results.load(folder) if (folder / RESULTS_FILE).is_file() else None
-
-
-def is_of_calibrator(results: Results, calibrator: Calibrator | None) -> bool:
-    """Whether results were measured with the calibrator that the model has: others would describe another model."""
-    then = results.calibrator
-    if then is None or calibrator is None:
-        return then is None and calibrator is None
-    now = describe_calibrator(calibrator, None)
-    if then.value is not None and now.value is not None and is_same_transform(float(then.value), now.value):
-        now = replace(now, value=then.value)
-    return replace(then, calibration=None, uncertainty=None, bins={}) == now
 
 
 def note_calibrator(folder: Path, calibrator: Calibrator) -> None:

@@ -9,12 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dign.core.errors import UserError
+from dign.core.errors import UserError, quote_path
 from dign.core.files import MAX_JSON_SIZE, parse_json, read_limited
 from dign.core.text import clean_text
 from dign.evaluation.attack import read_attacks
+from dign.evaluation.conclusion import is_of_calibrator
 from dign.evaluation.examples import EXAMPLES_FILE
 from dign.evaluation.results import RESULTS_FILE, Results
+from dign.runs.calibrator import CALIBRATION_FILE, read_calibrator
 from dign.runs.toml_files import parse_toml
 
 RUN_FILES = (RESULTS_FILE, "config.toml", "run.json", "metrics.jsonl")
@@ -103,9 +105,11 @@ def find_run_folders(path: Path) -> list[Path]:
 def load_run(folder: Path, notes: list[str] | None = None) -> Run:
     """Read one run folder; what is wrong with its optional files is added to `notes`."""
     notes = [] if notes is None else notes
+    results = Results.load(folder)
+    notes += _check_calibrator(folder, results)
     return Run(
         folder=folder,
-        results=Results.load(folder),
+        results=results,
         config=flatten(_optional(folder / "config.toml", partial(parse_toml, what="it"), notes, {})),
         details=_optional(folder / "run.json", _object, notes, {}),
         metrics=_optional(folder / "metrics.jsonl", _json_lines, notes, []),
@@ -116,6 +120,22 @@ def load_run(folder: Path, notes: list[str] | None = None) -> Run:
         outliers=_all(folder, "ood-*.json", notes),
         sequences=_optional(folder / "sequences.json", _object, notes, None),
     )
+
+
+def _check_calibrator(folder: Path, results: Results) -> list[str]:
+    """A note where the run was calibrated anew after it was measured."""
+    if not (folder / CALIBRATION_FILE).is_file():
+        return []
+    try:
+        if is_of_calibrator(results, read_calibrator(folder, len(results.classes))):
+            return []
+    except UserError as error:
+        return [str(error)]
+    name = clean_text(folder)
+    return [
+        f"{name} was calibrated anew after it was measured, and is shown as it was: `dign evaluate {quote_path(name)}` "
+        "measures it as it is."
+    ]
 
 
 def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

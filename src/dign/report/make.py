@@ -12,6 +12,7 @@ from dign.core.text import clean_text
 from dign.report.analysis.claims import claims_table
 from dign.report.analysis.comparisons import comparison_table, difference_table
 from dign.report.analysis.losses import loss_tables
+from dign.report.analysis.outlier_table import outlier_table
 from dign.report.analysis.paper import paper_comparison
 from dign.report.analysis.settings import settings_table
 from dign.report.analysis.study import Group, Study, make_study
@@ -140,7 +141,7 @@ def all_tables(study: Study) -> list[Table]:
     tables += [temperature_table(study), uncertainty_table(study)]
     if study.corruptions:
         tables += [corruption_table(study), severity_table(study), corruption_uncertainty_table(study)]
-    tables += [promise_table(study)]
+    tables += [promise_table(study), outlier_table(study)]
     tables += [*paper_tables(study), paper_comparison(study), claims_table(study)]
     return [table for table in tables if table is not None]
 

@@ -170,6 +170,7 @@ class Calibrated:
         file: Where the calibrator is stored.
         calibrator: The calibrator.
         left_out: Images that were not used because the model was trained on them, or is measured on them.
+        is_new: Whether the model predicts otherwise than before, so that earlier measurements are not of it.
         before: Scores of the held-out images without it.
         after: And with a calibrator that was fitted without them.
     """
@@ -177,6 +178,7 @@ class Calibrated:
     file: Path
     calibrator: Calibrator
     left_out: int
+    is_new: bool
     before: CalibrationScores
     after: CalibrationScores
 
@@ -186,8 +188,18 @@ class Calibrated:
         few = f"; from {self.after.count} images, this is rough" if self.after.count < FEW else ""
         return (
             f"{self.file}: {self.calibrator.describe()}.{left} Calibration error (ECE) on held-out images "
-            f"{self.before.ece:.1f} % before, {self.after.ece:.1f} % after{few}.{self._describe_accuracy()}"
+            f"{self.before.ece:.1f} % before, {self.after.ece:.1f} % after{few}.{self._describe_loss()}"
+            f"{self._describe_accuracy()}"
         )
+
+    def _describe_loss(self) -> str:
+        """What to make of a calibration error that has grown."""
+        if self.after.ece < self.before.ece + 0.05:
+            return ""
+        before, after = self.calibrator.nll_before, self.calibrator.nll_after
+        better = f" By the log loss, which it is fitted by, {before:.3f} became {after:.3f}."
+        worse = f" It is worse by the log loss too, {before:.3f} before and {after:.3f} after: fit a temperature."
+        return better if after < before else worse
 
     def _describe_accuracy(self) -> str:
         """What it does to the answers, which a temperature leaves as they are."""
@@ -251,9 +263,11 @@ def calibrate_model(
     model, method = classifier.model.to(target), classifier.method
     options: dict[str, Any] = {"kind": kind, "on": on, "device": target, "batch_size": batch_size}
     calibrator = fit_calibrator(model, method, images.split, data=images.name, **options)
+    earlier = None
     with suppress(UserError):  # a damaged one is replaced
         earlier = read_calibrator(folder, len(classifier.classes))
-        calibrator = calibrator.keep_numbers(earlier) if earlier else calibrator
+    calibrator = calibrator.keep_numbers(earlier) if earlier else calibrator
+    is_new = earlier is None or calibrator.transform != earlier.transform
     with freeze_temporarily(model), torch.no_grad():
         clean, _ = _predict(model, method, images.split, "clean", target, batch_size)
     before = Calibration()
@@ -267,4 +281,4 @@ def calibrate_model(
     if data is not None:
         add_calibration_images(folder, images.split)  # first, so that none is forgotten if this process is killed
     file = write_calibrator(folder, calibrator)
-    return Calibrated(file, calibrator, images.left_out, before.compute(), after.compute())
+    return Calibrated(file, calibrator, images.left_out, is_new, before.compute(), after.compute())

@@ -162,12 +162,13 @@ class Calibrator:
         return self(log_probabilities(probabilities)).softmax(-1)
 
     def keep_numbers(self, earlier: Calibrator) -> Calibrator:
-        """This calibrator, with the numbers of an earlier one where it is the same but for rounding: what was measured
-        with those still holds for it."""
+        """The earlier calibrator where this one is the same but for rounding: what was measured with it still holds."""
         facts = ("kind", "data", "images", "on")
         same = all(getattr(self, name) == getattr(earlier, name) for name in facts)
         same = same and is_same_transform(self.transform, earlier.transform)
-        return replace(self, transform=earlier.transform) if same else self
+        if not same:
+            return self
+        return earlier if earlier.held_out is not None else replace(self, transform=earlier.transform)
 
     def describe(self) -> str:
         """'temperature 0.64, fitted on 5000 images of cifar10'."""

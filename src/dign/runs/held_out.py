@@ -64,7 +64,8 @@ def held_out_for_run(run: Run, name: str | None = None, *, skip_unreadable: bool
     data = load_run_data(replace(config, skip_unreadable=run.config.skip_unreadable or skip_unreadable))
     seen = read_seen(run.path) or digest_seen(run.data())
     _check_fits(run.path, name, data, run.classes, run.image_size)
-    return _leave_out(run.path, name, data, seen.train, _digest_own_test(run, name, skip_unreadable))
+    trained = seen.train | seen.validation if seen_by_init(run) else seen.train
+    return _leave_out(run.path, name, data, trained, _digest_own_test(run, name, skip_unreadable))
 
 
 def _digest_own_test(run: Run, name: str, skip_unreadable: bool) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -84,6 +85,12 @@ class Promise:
 
     def thresholds(self, classifier: Classifier) -> tuple[float | None, float | None]:
         """The confidence from which on the classifier answers, and the score up to which classes are in a set."""
+        if self.kind not in SETS:
+            raise unknown_name("kind of prediction sets", self.kind, SETS)
+        for name in ("error", "coverage", "sets"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, int | float):
+                raise UserError(f"`{name}` must be a number between 0 and 1, as in 0.9, not {value!r}.")
         if self.is_empty:
             return None, None
         held = classifier.calibrator.held_out if classifier.calibrator else None
@@ -98,9 +105,16 @@ class Promise:
         threshold = held.threshold(self.error, self.coverage) if answers else None
         if self.sets is not None and not 0 < self.sets < 1:
             raise UserError(f"`sets` must be between 0 and 1, as in 0.9, not {self.sets:g}.")
-        if self.kind not in SETS:
-            raise unknown_name("kind of prediction sets", self.kind, SETS)
-        return threshold, None if self.sets is None else held.quantile(self.sets, self.kind)
+        if self.sets is None:
+            return threshold, None
+        quantile = held.quantile(self.sets, self.kind)
+        if math.isinf(quantile):
+            raise UserError(
+                f"Sets that hold the true class with a probability of {self.sets:g} cannot be promised from "
+                f"{len(held)} held-out images: promise less, or calibrate on at least "
+                f"{math.ceil(self.sets / (1 - self.sets))}."
+            )
+        return threshold, quantile
 
 
 NO_PROMISE = Promise()

@@ -253,7 +253,8 @@ def promise_table(study: Study) -> Table | None:
     caption = (
         "Thresholds were chosen on held-out clean images: answers of which at most 5 % are wrong, other images are "
         "refused, and prediction sets that hold the true class nine times out of ten. How that is kept under each "
-        f"corruption, over all its severities. {describe_missing_promises(study.groups)}{SPREAD}"
+        f"corruption, over all its severities; sets of one class, as of a model that is right more often, say no more "
+        f"than its accuracy. {describe_missing_promises(study.groups)}{SPREAD}"
     )
     return by_quantity(study, quantities, study.models, "promises", "Promises per corruption", caption)
 

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from dign.report.analysis.claims import FAILS, PARTLY, PASSES, claims_table
 from dign.report.analysis.comparisons import comparison_table, difference_table
 from dign.report.analysis.losses import loss_tables
+from dign.report.analysis.outlier_table import outlier_table
 from dign.report.analysis.paper import citation, paper_comparison
 from dign.report.analysis.settings import settings_table
 from dign.report.analysis.story import headline, opening
@@ -32,7 +33,6 @@ from dign.report.analysis.tables import (
 from dign.report.html.classes_section import class_parts
 from dign.report.html.examples_section import examples_parts
 from dign.report.html.landscape_section import landscape_parts
-from dign.report.html.outliers_section import outlier_table
 from dign.report.html.render import read_asset, render
 from dign.report.html.result_sections import (
     accuracy_calibration,

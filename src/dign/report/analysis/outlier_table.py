@@ -1,4 +1,4 @@
-"""Out of distribution on the page: how well models tell known images from others, from what runs' folders hold."""
+"""Out of distribution: how well models tell known images from others, from what runs' folders hold."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 import json
 
-from dign.report.html.outliers_section import outlier_table, read_told
+from dign.report.analysis.outlier_table import outlier_table, read_told
 from dign.report.html.page import build_page
 from dign.report.load import load_run
 from dign.report.make import study_of
