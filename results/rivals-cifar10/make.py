@@ -1,4 +1,4 @@
-"""Add the runs of experiments/rivals-cifar10.toml and its variants to this folder, and make its tables.
+"""Add the runs of experiments/rivals-cifar10.toml and its variants to this folder; make its tables and the README's.
 
 python results/rivals-cifar10/make.py runs/rivals [runs/rivals-masked] [runs/rivals-noise2net] [runs/rivals-ensemble]
 
@@ -9,7 +9,7 @@ Results of runs that are not in those folders stay as they are. The files are ke
 import csv
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -21,9 +21,21 @@ from dign.evaluation.results import pool_promises
 from dign.report.load import Run, load_run
 
 HERE = Path(__file__).parent
+PROJECT = HERE.parents[1]
 SECONDS = HERE / "training-seconds.csv"
 START, END = "<!-- made by make.py -->\n", "<!-- end -->"
 PROMISES_START = "<!-- promises, made by make.py -->\n"
+PAPER_START = "<!-- the paper's methods, made by results/rivals-cifar10/make.py -->\n"
+PAPER = ("Standard", "AT", "TRADES", "RSE", "DeepAugment", "AugMix", "AugMax", "DiGN w/o CR", "DiGN", "DiGN+AugMix")
+"""The methods of the paper's tables: the project's README shows these."""
+PAPER_HEAD = (
+    "clean",
+    "under noise (mCA-N)",
+    "under all corruptions (mCA)",
+    "under others (C-bar)",
+    "calibration error under noise (ECE-N)",
+    "ECE-N as trained",
+)
 HEAD = ("", "clean", "mCA-N", "mCA", "C-bar", "ECE-N", "ECE-N, as trained", "training, minutes of one core")
 
 
@@ -39,14 +51,25 @@ def main(folders: list[str]) -> None:
                 Results.load(file).save(place / file.stem / "results.json")
         seconds = dict(sorted((read_seconds() | new).items()))
         write_text(SECONDS, "run,seconds\n" + "".join(f"{name},{value}\n" for name, value in seconds.items()))
-        report = ["dign", "report", place, "--quiet"]
-        subprocess.run([*report, "--out", place / "page.html", "--figure", HERE / "rivals.png"], check=True)
-        subprocess.run([*report, "--format", "markdown", "--out", HERE / "table.md"], check=True)
-    text = (HERE / "README.md").read_text()
-    for start, made in ((START, table()), (PROMISES_START, promises())):
+        report([place], "--out", place / "page.html", "--figure", HERE / "rivals.png")
+        report([place], "--format", "markdown", "--out", HERE / "table.md")
+        of_paper = [place / each.run.name for title, runs in rows() if title in PAPER for each in runs]
+        report(of_paper, "--out", place / "page.html", "--figure", HERE / "paper.png")
+    fill(HERE / "README.md", {START: table(), PROMISES_START: promises()})
+    fill(PROJECT / "README.md", {PAPER_START: paper_table()})
+
+
+def report(folders: list[Path], *options: str | Path) -> None:
+    subprocess.run(["dign", "report", *folders, "--quiet", *options], check=True)
+
+
+def fill(file: Path, tables: dict[str, str]) -> None:
+    """Write each table behind its mark."""
+    text = file.read_text()
+    for start, made in tables.items():
         before, _, rest = text.partition(start)
         text = before + start + made + END + rest.partition(END)[2]
-    write_text(HERE / "README.md", text)
+    write_text(file, text)
 
 
 def keep(folder: Path, place: Path) -> tuple[str, float]:
@@ -88,19 +111,22 @@ def rows() -> Iterator[tuple[str, list[Results]]]:
     yield from sorted(found.items(), key=lambda row: -fmean(each.mca or 0 for each in row[1]))
 
 
-def cells(runs: list[Results]) -> list[str]:
-    """What the table says about a method."""
-    raw = [each.calibrator.calibration.noise.ece for each in runs if each.calibrator and each.calibrator.calibration]
-    seconds = read_seconds()
-    columns: list[Iterable[float | None]] = [
+def columns(runs: list[Results]) -> list[list[float | None]]:
+    """The numbers of each column but the last, for each run of a method."""
+    return [
         [each.clean.accuracy for each in runs],
         [each.mca_n for each in runs],
         [each.mca for each in runs],
         [each.sets["c-bar"].accuracy for each in runs],
         [each.calibration.noise.ece for each in runs],
-        raw,
+        [each.calibrator.calibration.noise.ece for each in runs if each.calibrator and each.calibrator.calibration],
     ]
-    return [cell(values) for values in columns] + [f"{fmean(seconds[each.run.name] for each in runs) / 60:.0f}"]
+
+
+def cells(runs: list[Results]) -> list[str]:
+    """What the table says about a method."""
+    seconds = read_seconds()
+    return [*map(cell, columns(runs)), f"{fmean(seconds[each.run.name] for each in runs) / 60:.0f}"]
 
 
 def cell(values: Iterable[float | None]) -> str:
@@ -134,6 +160,29 @@ def table() -> str:
     lines = ["| " + " | ".join(HEAD) + " |", "|---" * len(HEAD) + "|"]
     lines += [f"| {title} | {' | '.join(cells(runs))} |" for title, runs in rows()]
     return "\n".join(lines) + "\n"
+
+
+def paper_table() -> str:
+    """The paper's methods alone, in its order, the best of each column in bold."""
+    found = dict(rows())
+    titles = [title for title in PAPER if title in found]
+    measured = zip(*(map(cell, columns(found[title])) for title in titles), strict=True)
+    marked = [mark_best(texts, max if index < 4 else min) for index, texts in enumerate(measured)]
+    lines = ["| | " + " | ".join(PAPER_HEAD) + " |", "|---" * (len(PAPER_HEAD) + 1) + "|"]
+    for title, *texts in zip(titles, *marked, strict=True):
+        name = title.replace("w/o CR", "without consistency").replace("+", " + ")
+        lines.append(f"| {name} | {' | '.join(texts)} |")
+    return "\n".join(lines) + "\n"
+
+
+def mark_best(texts: Sequence[str], pick: Callable[[Iterable[float]], float]) -> list[str]:
+    """The cells of a column, the best number in bold, and whatever prints the same."""
+    numbers = [text.partition(" ")[0] for text in texts]
+    best = pick(map(float, numbers))
+    return [
+        text.replace(number, f"**{number}**", 1) if float(number) == best else text
+        for text, number in zip(texts, numbers, strict=True)
+    ]
 
 
 if __name__ == "__main__":
