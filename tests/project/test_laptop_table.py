@@ -16,7 +16,9 @@ def measured():
     rows = defaultdict(list)
     for file in sorted(RESULTS.glob("*-seed?.json")):
         results = Results.load(file)
-        rows[results.run.title].append((results.clean.accuracy, results.mca_n, results.mca, results.calibration.noise.ece))
+        rows[results.run.title].append(
+            (results.clean.accuracy, results.mca_n, results.mca, results.calibration.noise.ece)
+        )
     return {title: [_cell(column) for column in zip(*seeds, strict=True)] for title, seeds in rows.items()}
 
 
