@@ -71,8 +71,8 @@ def open_model(options: dict[str, Any], console: Console, team: Team) -> tuple[S
         say_on(console, name_options(note, click.get_current_context().command))
     if options.get("temperature") and subject.find_seen is None and team.is_rank_zero:
         _warn_of_unknown_training(subject)
-    if found.data.skipped:
-        say_on(console, f"{len(found.data.skipped)} images are left out, since they cannot be read.")
+    if skipped := found.describe_skipped():
+        say_on(console, skipped)
     return subject, found, out
 
 

@@ -163,8 +163,8 @@ def evaluate_run(
     own = subject.calibrator
     if split == "validation" and own is not None and own.data == hide_folder_path(run.config.data):
         report("The model was calibrated on these images: confidences and promises hold better here than elsewhere.")
-    if found.data.skipped:
-        report(f"{len(found.data.skipped)} images are left out, since they cannot be read.")
+    if skipped := found.describe_skipped():
+        report(skipped)
     with team.all_or_none():
         if team.is_rank_zero:
             save_evaluation(run.path, results, examples, report, keep_earlier=keep_earlier)

@@ -36,6 +36,11 @@ class RunData:
     left_out: int | None = None
     is_own: bool = True
 
+    def describe_skipped(self) -> str | None:
+        """What to say of images that cannot be read and were left out, if there are any."""
+        count = len(self.data.skipped)
+        return f"{count} images are left out, since they cannot be read." if count else None
+
 
 def load_data_for(run: Run, name: str | None = None, *, skip_unreadable: bool = False) -> RunData:
     """Load images to evaluate a run on, sorted into the splits that the run had them in.
