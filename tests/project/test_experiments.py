@@ -13,8 +13,8 @@ from dign.runs.toml_files import read_toml
 from dign.training.cost import standard_equivalents
 
 FOLDER = Path(__file__).parents[2] / "experiments"
-ONE_RUN = FOLDER / "allout-cifar10.toml"
-FILES = sorted(set(FOLDER.glob("*.toml")) - {ONE_RUN})
+SINGLE_RUNS = sorted(FOLDER.glob("allout-*.toml"))
+FILES = sorted(set(FOLDER.glob("*.toml")) - set(SINGLE_RUNS))
 OF_THE_PAPER = [path for path in FILES if path.stem != "demo"]
 SMALLER = ("laptop", "claims", "certified", "photos", "rivals")
 FULL_SIZE = [path for path in OF_THE_PAPER if not path.stem.startswith(SMALLER)]
@@ -35,10 +35,16 @@ def test_every_table_and_figure_has_its_files():
     assert {f"laptop-{what}-cifar10" for what in wanted} <= names
 
 
-def test_the_single_run_loads_and_opens_with_its_command():
-    config = RunConfig.from_mapping(read_toml(ONE_RUN))
+@pytest.mark.parametrize("path", SINGLE_RUNS, ids=lambda path: path.stem)
+def test_a_single_run_loads_and_opens_with_its_command(path):
+    config = RunConfig.from_mapping(read_toml(path))
     assert (config.data, config.model, make_run_method(config).key) == ("cifar10", "wide_fastnet", "dign+cutout")
-    assert f"dign train experiments/{ONE_RUN.name} --out runs/" in "\n".join(header(ONE_RUN))
+    assert re.search(rf"dign train experiments/{path.name} .*--out runs/", "\n".join(header(path)))
+
+
+def test_the_second_sitting_keeps_the_images_that_the_first_held_out():
+    first, second = (RunConfig.from_mapping(read_toml(path)) for path in SINGLE_RUNS)
+    assert (first.seed, first.validation) == (second.seed, second.validation)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
