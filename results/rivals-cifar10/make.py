@@ -1,4 +1,4 @@
-"""Add the runs of experiments/rivals-cifar10.toml and its variants to this folder; make its tables and the README's.
+"""Add the runs of experiments/rivals-cifar10.toml and its variants to this folder; make its tables, the README's and docs/methods/index.md's.
 
 python results/rivals-cifar10/make.py runs/rivals [runs/rivals-masked] [runs/rivals-noise2net] [runs/rivals-ensemble]
 
@@ -16,8 +16,10 @@ from statistics import fmean, pstdev
 from tempfile import TemporaryDirectory
 
 from dign import Results
+from dign.core.catalog import METHODS as DESCRIPTIONS
 from dign.core.files import write_text
 from dign.evaluation.results import pool_promises
+from dign.methods import METHODS
 from dign.report.load import Run, load_run
 
 HERE = Path(__file__).parent
@@ -36,6 +38,9 @@ PAPER_HEAD = (
     "calibration error under noise (ECE-N)",
     "ECE-N as trained",
 )
+VARIANTS = (", masked", ", Noise2Net")
+METHODS_START = "<!-- all methods, made by results/rivals-cifar10/make.py -->\n"
+METHODS_HEAD = ("", "what it does", "clean", "mCA-N", "mCA", "training, minutes of one core")
 HEAD = ("", "clean", "mCA-N", "mCA", "C-bar", "ECE-N", "ECE-N, as trained", "training, minutes of one core")
 
 
@@ -57,6 +62,7 @@ def main(folders: list[str]) -> None:
         report(of_paper, "--out", place / "page.html", "--figure", HERE / "paper.png")
     fill(HERE / "README.md", {START: table(), PROMISES_START: promises()})
     fill(PROJECT / "README.md", {PAPER_START: paper_table()})
+    fill(PROJECT / "docs" / "methods" / "index.md", {METHODS_START: list_methods()})
 
 
 def report(folders: list[Path], *options: str | Path) -> None:
@@ -172,6 +178,16 @@ def paper_table() -> str:
     for title, *texts in zip(titles, *marked, strict=True):
         name = title.replace("w/o CR", "without consistency").replace("+", " + ")
         lines.append(f"| {name} | {' | '.join(texts)} |")
+    return "\n".join(lines) + "\n"
+
+
+def list_methods() -> str:
+    """Every method with its page, and how it did where it was measured here."""
+    measured = {runs[0].run.method: runs for title, runs in rows() if not title.endswith(VARIANTS)}
+    lines = ["| " + " | ".join(METHODS_HEAD) + " |", "|---" * len(METHODS_HEAD) + "|"]
+    for key, does in DESCRIPTIONS.items():
+        numbers = cells(measured[key]) if key in measured else ["–"] * len(HEAD)
+        lines.append(f"| [{METHODS[key].title}]({key}.md) | {does} | {' | '.join((*numbers[:3], numbers[-1]))} |")
     return "\n".join(lines) + "\n"
 
 

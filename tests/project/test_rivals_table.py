@@ -18,7 +18,7 @@ def load_script():
 
 MAKE = load_script()
 ROWS = dict(MAKE.rows())
-PAGES = {runs[0].run.method: title for title, runs in ROWS.items() if not title.endswith((", masked", ", Noise2Net"))}
+PAGES = {runs[0].run.method: title for title, runs in ROWS.items() if not title.endswith(MAKE.VARIANTS)}
 
 
 def test_the_table_is_made_from_the_results_files():
@@ -27,6 +27,8 @@ def test_the_table_is_made_from_the_results_files():
     assert MAKE.START + MAKE.table() + MAKE.END in text
     assert MAKE.PROMISES_START + MAKE.promises() + MAKE.END in text
     assert set(MAKE.PAPER) <= set(ROWS)
+    methods = (ROOT / "docs" / "methods" / "index.md").read_text(encoding="utf-8")
+    assert MAKE.METHODS_START + MAKE.list_methods() + MAKE.END in methods
     assert MAKE.PAPER_START + MAKE.paper_table() + MAKE.END in (ROOT / "README.md").read_text(encoding="utf-8")
 
 

@@ -75,7 +75,7 @@ def models(as_json: bool) -> None:
     elsewhere = {
         "timm:NAME": "any architecture of the timm library (extra dign[timm])",
         "torchvision:NAME": "any classifier of torchvision (extra dign[torchvision])",
-        "hub:DIR": "architecture and weights of a folder that `dign hub save` made (extra dign[hub])",
+        "hub:DIR": "architecture and weights of a folder that `dign hub save` made",
     }
     _show_rows(("model", "what it is"), {**MODELS, **elsewhere}, as_json)
 
