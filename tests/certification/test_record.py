@@ -4,8 +4,10 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
+from torch import nn
 
-from dign.certification.record import Plan, Row, certify_run, summarize
+from dign.certification.record import Plan, Row, Target, certify_run, certify_target, summarize
 from dign.core.errors import UserError
 from dign.core.sampling import spread_indices
 from dign.runs.config import RunConfig
@@ -48,6 +50,29 @@ def test_an_interrupted_command_resumes_and_other_settings_start_anew(run):
     counted.clear()
     certify_run(run, Plan(sigma=0.1, n0=10, n=300, images=6), progress=lambda done, total: counted.append(done))
     assert counted == [1, 2, 3, 4, 5, 6]
+
+
+class Always(nn.Module):
+    """Answers the same class whatever it sees."""
+
+    def __init__(self, answer):
+        super().__init__()
+        self.bias = nn.Parameter(torch.eye(10)[answer])
+
+    def forward(self, x):
+        return self.bias.expand(len(x), -1)
+
+
+def test_certificates_of_another_model_or_of_other_images_are_set_aside(run, tmp_path):
+    split = run.data().test
+    shifted = replace(split, labels=split.labels.roll(1))
+    for model, images in ((Always(0), split), (Always(1), split), (Always(1), shifted)):
+        result = certify_target(Target(model, images, {"name": "hub"}, tmp_path), PLAN)
+        assert {row["answer"] for row in result["rows"]} == {int(model.bias.argmax())}
+        assert [row["label"] for row in result["rows"]] == images.labels[spread_indices(len(images), 6)].tolist()
+    first, second = (json.loads((tmp_path / f"earlier-certificates-0.1-{n}.json").read_text()) for n in (1, 2))
+    assert {row["answer"] for row in first["rows"]} == {0} and {row["answer"] for row in second["rows"]} == {1}
+    assert (tmp_path / "earlier-certificates-0.1-2.jsonl").is_file()
 
 
 @pytest.mark.parametrize(

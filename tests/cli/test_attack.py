@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from PIL import Image
 
 from dign.cli.attack import make_attack, parse_eps
 from dign.core.errors import UserError
@@ -32,6 +33,11 @@ def test_what_does_not_go_together_is_said():
         make_attack(options(attack_images=3))
     with pytest.raises(UserError, match="--attack measures no corruptions: drop --only"):
         make_attack(options(attack="pgd", only=("fog",)))
+    for given, flag in (({"sets": ("c-bar",)}, "--set,"), ({"jpeg": "85"}, "--jpeg")):
+        with pytest.raises(UserError, match=f"--attack measures no corruptions: drop {flag}"):
+            make_attack(options(attack="pgd", **given))
+    with pytest.raises(UserError, match="say the same"):
+        make_attack(options(attack="pgd", images=5, attack_images=3))
 
 
 @pytest.mark.slow
@@ -49,5 +55,16 @@ def test_runs_and_models_are_attacked(dign_command, tmp_path, monkeypatch):
         "evaluate", "--model", "hub:hub", "--data", "digits", "--size", 8, *small, "--out", "o"
     )
     assert code == 0 and (tmp_path / "o" / "attacks.json").is_file()
+    code, _, told = dign_command("evaluate", "run", *small[:-2], "--images", 10)
+    assert code == 0 and "10 images of the test split" in told
+    for label in range(10):
+        (tmp_path / "photos" / str(label)).mkdir(parents=True)
+        for number in range(2):
+            Image.new("RGB", (8, 8), (20 * label, number, 0)).save(tmp_path / "photos" / str(label) / f"{number}.png")
+    own = (tmp_path / "run" / "attacks.json").read_text()
+    code, _, told = dign_command("evaluate", "run", *small, "--data", "folder:photos")
+    assert code == 0 and "other images than those of run" in told
+    assert json.loads((tmp_path / "run" / "on-folder-photos" / "attacks.json").read_text())["attacks"]
+    assert (tmp_path / "run" / "attacks.json").read_text() == own
     code, said, _ = dign_command("evaluate", "run", "--only", "fog", "--severity", 3, "--json", "-q")
     assert code == 0 and set(json.loads(said)[0]) >= {"name", "clean_accuracy", "calibration", "temperature"}

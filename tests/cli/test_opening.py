@@ -1,3 +1,4 @@
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -28,6 +29,19 @@ from torch import nn
 def make():
     return nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
 """
+
+
+def test_only_a_module_of_one_s_own_is_looked_for_in_the_working_directory(tmp_path, monkeypatch):
+    """A folder with a stranger's model may have Python files beside it: they are not run."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", sys.path.copy())
+    (tmp_path / "onnxruntime.py").write_text("raise SystemExit('a stranger ran')")
+    (tmp_path / "model.onnx").write_bytes(b"")
+    given = {**OPTIONS, "size": None, "data": "digits"}
+    for model in ("model.onnx", "hub:there", "timm:nothing-like-it", "missing.onnx", "mine:make"):
+        with pytest.raises(UserError):
+            open_model({**given, "model": model}, Console(quiet=True), SINGLE_PROCESS)
+        assert (str(tmp_path) in sys.path) == (model == "mine:make")
 
 
 def test_a_temperature_of_a_model_that_dign_did_not_train_comes_with_a_warning(dign_command, tmp_path, monkeypatch):

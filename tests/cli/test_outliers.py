@@ -20,6 +20,10 @@ def test_what_does_not_go_together_is_said():
     assert is_asked_for(NOTHING) and not is_asked_for({**NOTHING, "ood": None, "attack": "pgd"})
     with pytest.raises(UserError, match="drop --set, or evaluate without --ood"):
         is_asked_for({**NOTHING, "sets": ("c-bar",)})
+    with pytest.raises(UserError, match="drop --attack-images, or evaluate without --ood"):
+        is_asked_for({**NOTHING, "attack_images": 5})
+    with pytest.raises(UserError, match="drop --jpeg, or evaluate without --ood"):
+        is_asked_for({**NOTHING, "jpeg": "85"})
     with pytest.raises(UserError, match="by one process: drop --devices"):
         is_asked_for({**NOTHING, "devices": 2})
 

@@ -20,6 +20,8 @@ def test_what_does_not_go_together_is_said():
         choose_perturbations({"only": (), "severity": "3"})
     with pytest.raises(UserError, match="drop --set,"):
         choose_perturbations({"only": (), "sets": ("c-bar",)})
+    with pytest.raises(UserError, match="drop --jpeg, or drop --sequences"):
+        choose_perturbations({"only": (), "jpeg": "85"})
     with pytest.raises(UserError, match="Unknown perturbation 'fog'"):
         choose_perturbations({"only": ("fog",)})
 

@@ -6,7 +6,15 @@ from torch import nn
 
 from dign.augment.chains import OPERATIONS
 from dign.augment.train_transforms import TrainTransforms
-from dign.core.image_rng import global_batch_size, local_count, local_slice, make_shared_generator, normal_like, uniform
+from dign.core.image_rng import (
+    global_batch_size,
+    local_count,
+    local_slice,
+    make_placed_generator,
+    make_shared_generator,
+    normal_like,
+    uniform,
+)
 from dign.core.seeds import make_generator
 from dign.methods import (
     AT,
@@ -80,3 +88,15 @@ def test_the_transforms_of_a_share_are_the_share_of_the_transforms():
     together = TrainTransforms()(x, make_generator(7, "test"))
     for rank in range(RANKS):
         torch.testing.assert_close(TrainTransforms()(x[rank::RANKS], shared(rank)), together[rank::RANKS])
+
+
+def test_what_an_image_of_a_data_set_gets_does_not_depend_on_its_batch():
+    def draw(first, count):
+        generator = make_placed_generator(0, "test", first, "cpu")
+        sigma = uniform(count, 1, generator=generator, device=torch.device("cpu"))
+        return torch.cat([sigma, normal_like(torch.empty(count, 3), generator)], dim=1)
+
+    whole = draw(0, 300)
+    assert torch.equal(whole, torch.cat([draw(first, 100) for first in (0, 100, 200)]))
+    levels = whole[:, 0]
+    assert levels.min() >= 0 and levels.max() < 1 and abs(levels.mean() - 0.5) < 0.06 and len(levels.unique()) == 300

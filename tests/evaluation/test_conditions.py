@@ -3,7 +3,7 @@
 import pytest
 
 from dign.core.errors import UserError
-from dign.corruptions import NAMES, write_benchmark
+from dign.corruptions import NAMES, SETS, write_benchmark
 from dign.evaluation.conditions import Conditions, benchmark_for, choose_corruptions, parse_severities
 
 pytestmark = pytest.mark.slow
@@ -35,6 +35,12 @@ def test_families_and_names_stand_for_corruptions():
 def test_what_is_not_a_severity_is_refused_with_an_example(text):
     with pytest.raises(UserError, match=r"expected 1-5, e\.g\. 3, 1-5 or 1,3-5"):
         parse_severities(text)
+
+
+def test_what_is_named_twice_is_measured_once():
+    joined = Conditions([*SETS["c-bar"], *SETS["imagenet-c-bar"]], (3, 3))
+    assert set(SETS["c-bar"]) & set(SETS["imagenet-c-bar"])
+    assert len(joined.pairs) == len({*SETS["c-bar"], *SETS["imagenet-c-bar"]}) == len(joined.corruptions)
 
 
 def test_severities_are_sorted_and_counted_once():

@@ -99,3 +99,16 @@ def test_the_confusion_matrices_are_of_clean_images_and_of_the_worst_of_all_cond
     assert merge_results(old, replace(worse, confusion=(clean, snow))).confusion == (clean, snow)
     milder = replace(evaluation({("snow", 1): 7}), confusion=(clean, matrix("snow", 1, 7)))
     assert merge_results(old, milder).confusion == (clean, fog)
+
+
+def test_what_a_grid_replaces_is_kept_where_it_has_more(tmp_path):
+    """A user has added snow to the results of a run of a grid, whose own conditions are fog alone."""
+    fog = {pair: right for pair, right in FULL.items() if pair[0] == "fog"}
+    save(tmp_path, evaluation(FULL), "fog", "snow")
+    told = []
+    save_evaluation(tmp_path, evaluation(fog), examples("fog"), told.append, keep_earlier=False)
+    assert set(Results.load(tmp_path).corruptions) == {"fog"}
+    assert set(Results.load(tmp_path / "results-more-conditions.json").corruptions) == {"fog", "snow"}
+    assert "kept in" in told[0]
+    save_evaluation(tmp_path, evaluation(fog), examples("fog"), told.append, keep_earlier=False)
+    assert len(told) == 1, "nothing is lost"

@@ -7,8 +7,14 @@ import torch
 from torch import nn
 
 from dign.core.errors import UserError
-from dign.corruptions.sequences import make_frames
-from dign.evaluation.sequences import evaluate_sequences, save_sequences, sequences_subject
+from dign.corruptions.sequences import PERTURBATIONS, make_frames
+from dign.evaluation.sequences import (
+    SequenceResult,
+    Stability,
+    evaluate_sequences,
+    save_sequences,
+    sequences_subject,
+)
 from dign.evaluation.subjects import open_run
 
 
@@ -71,3 +77,13 @@ def test_wrong_names_list_the_known_ones(gray):
         evaluate_sequences(brightness_model, gray, "tilt")
     with pytest.raises(UserError, match="no images"):
         evaluate_sequences(brightness_model, (gray[0][:0], gray[1][:0]), ["tilt"])
+
+
+def test_fewer_perturbations_do_not_replace_all_ten(tmp_path):
+    def result(names):
+        return SequenceResult({name: Stability(1.0, 0.1) for name in names}, 20, "test")
+
+    assert save_sequences(tmp_path, result(["tilt"])).name == "sequences.json"
+    assert save_sequences(tmp_path, result(PERTURBATIONS)).name == "sequences.json"
+    assert save_sequences(tmp_path, result(["tilt", "snow"])).name == "sequences-tilt-snow.json"
+    assert set(json.loads((tmp_path / "sequences.json").read_text())["sequences"]) == set(PERTURBATIONS)

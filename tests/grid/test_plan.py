@@ -123,6 +123,10 @@ def test_tables_for_a_method_a_model_or_a_data_set():
         ({**PAPER, "devices": 2}, "leave out devices and nodes"),
         ({**PAPER, "seed": list(range(6000))}, "more than 10000"),
         ({"method": "dign"}, "A grid needs data"),
+        (
+            {"data": "folder:photos", "size": 128, "for": {"fastnet": {"lr": 0.123}}},
+            "[for.fastnet] would not apply, since the file does not name the model of these runs: add model =",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(values, sentence):

@@ -1,5 +1,7 @@
 """The state of a run, judged by its files."""
 
+from dataclasses import replace
+
 import pytest
 
 from dign.core.errors import UserError
@@ -38,3 +40,9 @@ def test_a_folder_with_another_run_is_refused_before_anything_starts(undisturbed
     assert run_job(job_of(small(epochs=3), out)).state == FAILED
     free = {"device": "cpu", "compile": True, "winograd": False, "checkpoint_seconds": 9}
     assert stage(small(**free), out) is Stage.DONE, "what does not change the outcome"
+
+
+def test_a_number_of_epochs_that_follows_from_the_images_is_that_of_its_run(undisturbed, small):
+    plan, out, _ = undisturbed
+    config = replace(plan.runs[0].config, epochs=0)
+    assert read_states([replace(plan.runs[0], config=config)], out)[plan.runs[0].name].stage is Stage.DONE

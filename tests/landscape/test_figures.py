@@ -27,3 +27,16 @@ def test_bands_are_95_percent_of_the_mean_and_lines_keep_their_method() -> None:
     corners = torch.tensor(figure.axes[0].collections[0].get_paths()[0].vertices)
     at_two = corners[corners[:, 0] == 2.0][:, 1]
     assert float(at_two.max()) == pytest.approx(1 + 1.96 * 0.1)
+
+
+def test_each_of_many_methods_has_a_line_of_its_own() -> None:
+    def panels(level: float) -> dict[str, dict[str, list[float]]]:
+        part = {"mean": [level, level], "standard_error": [0.0, 0.0], "median": [level, level]}
+        return dict.fromkeys(("loss_difference", "accuracy", "first_order", "second_order"), part)
+
+    models = [{"title": f"Method {n}", "name": f"run-{n}x", "panels": panels(float(n))} for n in range(14)]
+    looks = line_looks(models)
+    assert len({(look["color"], look["linestyle"]) for look in looks}) == 14
+    figure = landscape_figure({"settings": {"radii": [1.0, 2.0]}, "models": models})
+    drawn = [line.get_ydata().tolist()[0] for line in figure.axes[0].lines]
+    assert drawn == [float(n) for n in range(14)], "no two are averaged"

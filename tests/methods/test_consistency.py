@@ -28,3 +28,25 @@ def test_the_loss_by_hand(oracle, recorder, x, y):
 def test_it_needs_two_copies():
     with pytest.raises(UserError, match="samples"):
         Consistency(samples=1)
+
+
+def test_a_masked_class_has_no_gradient_and_spoils_none(x, y):
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(x[0].numel(), 10))
+    mask = torch.zeros(10)
+    mask[9] = -math.inf
+    model = Masked(net, mask)
+    loss = Consistency()(model, x, y.clamp(max=8)).loss
+    loss.backward()
+    gradient = net[1].weight.grad
+    assert loss.isfinite() and gradient.isfinite().all() and gradient[:9].abs().max() > 0 and not gradient[9].any()
+
+
+class Masked(torch.nn.Module):
+    """A network whose masked classes have logits of -inf."""
+
+    def __init__(self, net, mask):
+        super().__init__()
+        self.net, self.mask = net, mask
+
+    def forward(self, x):
+        return self.net(x) + self.mask

@@ -8,7 +8,7 @@ from torch import nn
 
 from dign.core.errors import UserError
 from dign.data.dataset import Split
-from dign.methods import DiGN, Standard
+from dign.methods import DiGN, PatchGaussian, Standard
 from dign.runs.calibrate import calibrate_model, fit_calibrator, make_noisy
 from dign.runs.calibrator import read_calibrator, write_calibrator
 from dign.runs.classifier import load_model
@@ -51,8 +51,12 @@ def test_the_method_s_noise_is_that_of_its_training(split):
     x = torch.full((2000, 3, 2, 2), 0.5)
     noisy = make_noisy(DiGN(sigma_max=0.3), x, torch.Generator().manual_seed(0))
     assert float((noisy - x).var()) == pytest.approx(0.03, rel=0.1)
+    masked = make_noisy(DiGN(sigma_max=0.3, density=0.2) + PatchGaussian(), x, torch.Generator().manual_seed(0))
+    assert float((masked != x).double().mean()) == pytest.approx(0.2, rel=0.1)
+    fixed = make_noisy(DiGN(sigma_max=0.3, levels="fixed"), x, torch.Generator().manual_seed(0))
+    assert float((fixed - x).var()) == pytest.approx(0.09, rel=0.1)
     assert make_noisy(Standard(), x, torch.Generator()) is None
-    with pytest.raises(UserError, match="Standard trains without Gaussian noise"):
+    with pytest.raises(UserError, match="Standard trains without the noise of DiGN"):
         fit_calibrator(Overconfident(), Standard(), split, on="noise")
     fits = {on: fit_calibrator(Overconfident(), DiGN(sigma_max=0.3), split, on=on) for on in ("clean", "noise", "both")}
     values = {on: fit.temperature for on, fit in fits.items()}

@@ -299,3 +299,19 @@ def test_what_the_model_that_a_run_starts_from_has_seen_is_seen(pictures, tmp_pa
     tuned = train(other, tmp_path / "tuned", quiet=True)
     held = held_out_for_run(tuned, f"folder:{tmp_path / 'one'}")
     assert not set(digest_images(held.split.images)) & set(digest_images(first.data().train.images))
+
+
+def test_images_that_were_trained_on_are_not_validation_images_once_a_folder_has_grown(pictures, tmp_path):
+    """With a test folder of its own, the validation images are cut anew from what is in the training folder."""
+    pictures("own/train", 20), pictures("own/test", 3, first=20)
+    run = train({**PICTURES, "data": f"folder:{tmp_path / 'own'}"}, tmp_path / "run", quiet=True)
+    trained = set(digest_images(run.data().train.images))
+    pictures("more", 1, first=30)
+    for label in map(str, range(10)):
+        for picture in (tmp_path / "more" / label).iterdir():
+            picture.rename(tmp_path / "own" / "train" / label / f"a{picture.name}")
+    assert trained & set(digest_images(run.data().validation.images)), "or nothing is tested here"
+    held = held_out_for_run(run)
+    assert len(held.split) and not trained & set(digest_images(held.split.images))
+    measured = evaluate_run(run, Conditions(("fog",), (1,)), split="validation", device="cpu")
+    assert measured.clean.calibration.compute().count == len(held.split)

@@ -410,3 +410,14 @@ def test_too_little_memory_is_one_sentence_and_keeps_the_checkpoint(tmp_path, mo
     assert str(load_run(tmp_path / "run").checkpoint) in str(caught.value)
     monkeypatch.undo()
     assert resume(tmp_path / "run", quiet=True).finished
+
+
+def test_terms_that_change_on_the_way_are_logged_apart(tmp_path):
+    """Before `start` DiGN learns from clean images, then from copies: no record mixes the two, and runs resume."""
+    changes = {"start": 0.5, "learns_from": "copies", "samples": 1}
+    run = train(config(method="dign", settings={"dign": changes}), tmp_path / "run", quiet=True)
+    records = [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
+    terms = ["+".join(record["terms"]) for record in records if "terms" in record]
+    assert list(dict.fromkeys(terms)) == ["cross_entropy+consistency", "cross_entropy_of_noisy+consistency"]
+    half = next(record["step"] for record in reversed(records) if "cross_entropy" in record.get("terms", {}))
+    assert half == records[-1]["step"] // 2

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,12 @@ from dign.data.names import hide_folder_path
 from dign.models.winograd import use_winograd
 from dign.parallel.devices import pick_device
 from dign.parallel.team import SINGLE_PROCESS, Team
+from dign.runs.checkpoints import digest_tensors
 from dign.runs.classifier import load_model
 from dign.runs.folder import Run
 from dign.runs.held_out import find_test_images
 from dign.runs.hub_config import read_hub_config
+from dign.runs.seen_images import hash_split
 
 SCHEMA = 1
 MAX_RECORD_SIZE = 2**28
@@ -156,6 +159,8 @@ def certify_target(
         "schema": SCHEMA,
         "plan": {**asdict(plan), "radii": list(plan.resolve_radii())},
         "test_images": len(split),
+        "weights_sha256": digest_tensors(model.state_dict()),
+        "images_sha256": hash_split(split),
     }
     with team.all_or_none():
         if team.is_rank_zero:
@@ -237,7 +242,10 @@ def _certify_image(
 
 
 def _read_rows(record: Path, header: dict[str, Any]) -> dict[int, Row]:
-    """The images that an interrupted command certified with the same settings; a file of other settings starts anew."""
+    """The images that an interrupted command certified: the same images, by the same weights, with the same settings.
+
+    A file of others is set aside, with the certificates that were made of it.
+    """
     lines: list[str] = []
     if record.exists():
         try:
@@ -249,6 +257,8 @@ def _read_rows(record: Path, header: dict[str, Any]) -> dict[int, Row]:
         same = bool(lines) and parse_json(lines[0]) == header
     except ValueError:
         same = False
+    if len(lines) > 1 and not same:
+        _set_aside(record)
     for line in lines[1:] if same else ():
         try:
             row = Row(**parse_json(line))
@@ -258,3 +268,15 @@ def _read_rows(record: Path, header: dict[str, Any]) -> dict[int, Row]:
     kept = [json.dumps(header), *(json.dumps(asdict(row)) for row in rows.values())]
     write_text(record, "".join(f"{line}\n" for line in kept))
     return rows
+
+
+def _set_aside(record: Path) -> None:
+    """Rename a record, and the certificates made of it, to earlier-certificates-SIGMA-NUMBER, which nothing reads."""
+    number = next(number for number in count(1) if not _earlier(record, number).exists())
+    for file in (record.with_suffix(".json"), record):
+        if file.exists():
+            file.rename(_earlier(file, number))
+
+
+def _earlier(file: Path, number: int) -> Path:
+    return file.with_name(f"earlier-{file.stem}-{number}{file.suffix}")

@@ -30,7 +30,9 @@ def add_options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--steps", type=click.IntRange(min=1), help="steps of --attack  [default: 20]"),
             click.option("--restarts", type=click.IntRange(min=1), help="random starts of --attack  [default: 1]"),
             click.option(
-                "--attack-images", type=click.IntRange(min=1), help="images to attack, spread evenly  [default: 1000]"
+                "--attack-images",
+                type=click.IntRange(min=1),
+                help="images to attack, spread evenly; or --images  [default: 1000]",
             ),
         )
     ):
@@ -48,9 +50,14 @@ def make_attack(options: dict[str, Any]) -> Attack | None:
         if given:
             raise UserError(f"--{next(iter(given)).replace('_', '-')} belongs to --attack: add --attack apgd.")
         return None
-    for other in ("only", "severity", "benchmark", "profile", "temperature"):
+    for other in ("sets", "only", "severity", "benchmark", "profile", "temperature"):
         if options.get(other):
-            raise UserError(f"--attack measures no corruptions: drop --{other}, or evaluate again without --attack.")
+            flag = {"sets": "set"}.get(other, other)
+            raise UserError(f"--attack measures no corruptions: drop --{flag}, or evaluate again without --attack.")
+    if options.get("jpeg", "profile") != "profile":
+        raise UserError("--attack measures no corruptions: drop --jpeg, or evaluate again without --attack.")
+    if options.get("images") and "attack_images" in given:
+        raise UserError("--images and --attack-images say the same: give one of them.")
     norm = given.get("norm", "linf")
     eps = parse_eps(given["eps"]) if "eps" in given else (8 / 255 if norm == "linf" else 0.5)
     settings = {name: given[name] for name in ("steps", "restarts") if name in given}
@@ -81,7 +88,7 @@ def measure_all(runs: tuple[str, ...], options: dict[str, Any], console: Console
     from dign.cli.opening import measure_each
     from dign.evaluation.attack import attack_subject, save_attack
 
-    images, batch_size = options["attack_images"] or 1000, min(options["batch_size"], 250)
+    images, batch_size = options["attack_images"] or options["images"] or 1000, min(options["batch_size"], 250)
     measure = partial(attack_subject, attack=make_attack(options), images=images, batch_size=batch_size)
     yield from measure_each(runs, options, console, team, "attack", measure, save_attack, summary_line)
 

@@ -100,9 +100,10 @@ def main(args: list[str] | None = None) -> None:
 
 
 def _replace_unencodable() -> None:
-    """If the terminal or pipe is not UTF-8, print question marks for letters that it lacks instead of failing."""
+    """Print question marks for letters that a terminal or pipe lacks, and for bytes in names of files that are no text
+    in any encoding, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() not in ("utf-8", "utf8"):
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 

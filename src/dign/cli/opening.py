@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -60,11 +61,13 @@ OF_MODEL = ("weights", "trust", "mean", "std", "fit", "crop_fraction", "interpol
 def open_model(options: dict[str, Any], console: Console, team: Team) -> tuple[Subject, RunData, Path]:
     """The model of --model, the images of --data, and the file for the results; shows how images are prepared."""
     from dign.core.errors import UserError
+    from dign.runs.foreign.opening import is_entry
 
     if options["data"] is None:
         raise UserError("--model needs images: name them with --data, as in --data cifar10.")
     out = results_place(options)
-    sys.path.insert(0, os.getcwd())  # for all that the user's module imports, also later
+    if is_entry(options["model"]):
+        sys.path.insert(0, os.getcwd())  # for all that the user's module imports, also later; other models run no code
     with team.all_or_none():
         found, subject, notes = _open_subject(options)
     for note in notes:
@@ -107,7 +110,19 @@ def open_subjects(
         opened = [load_run(path) for path in runs]
     for run in opened:
         subject, found = open_run(run, options["data"], skip_unreadable=options["skip_unreadable"], team=team)
-        yield subject, found.data, run.path
+        yield subject, found.data, run.path if found.is_own else _folder_for(run.path, options["data"], console, team)
+
+
+def _folder_for(run: Path, data: str, console: Console, team: Team) -> Path:
+    """Where measurements of a run on other images go: `on-NAME` in its folder, which reports leave alone."""
+    from dign.data.names import hide_folder_path
+
+    folder = run / f"on-{re.sub(r'[^A-Za-z0-9.]+', '-', hide_folder_path(data)).strip('-')}"
+    with team.all_or_none():
+        if team.is_rank_zero:
+            folder.mkdir(exist_ok=True)
+    say_on(console, f"These are other images than those of {run.name}: results go to {folder}.")
+    return folder
 
 
 def measure_each(

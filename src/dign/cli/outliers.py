@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dign.cli.attack import OPTIONS as ATTACK_OPTIONS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -18,7 +20,17 @@ if TYPE_CHECKING:
 option = click.option(
     "--ood", metavar="NAME", help="tell test images from others: a data set, folder:PATH, noise or gaussian"
 )
-CONFLICTING = ("attack", "sequences", "benchmark", "sets", "only", "severity", "profile", "temperature")
+CONFLICTING = (
+    "attack",
+    *ATTACK_OPTIONS,
+    "sequences",
+    "benchmark",
+    "sets",
+    "only",
+    "severity",
+    "profile",
+    "temperature",
+)
 """Options that mean nothing with --ood."""
 
 
@@ -30,10 +42,12 @@ def is_asked_for(options: dict[str, Any]) -> bool:
         return False
     for other in CONFLICTING:
         if options[other]:
-            flag = {"sets": "set"}.get(other, other)
+            flag = {"sets": "set"}.get(other, other).replace("_", "-")
             raise UserError(
                 f"--ood measures neither corruptions nor attacks: drop --{flag}, or evaluate without --ood."
             )
+    if options.get("jpeg", "profile") != "profile":
+        raise UserError("--ood measures neither corruptions nor attacks: drop --jpeg, or evaluate without --ood.")
     if options["devices"] > 1 or options["nodes"] > 1:
         raise UserError("--ood is measured by one process: drop --devices and --nodes.")
     return True

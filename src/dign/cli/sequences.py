@@ -32,6 +32,8 @@ def choose_perturbations(options: dict[str, Any]) -> tuple[str, ...]:
         if options.get(other):
             flag = {"sets": "set"}.get(other, other)
             raise UserError(f"--sequences has frames in place of severities: drop --{flag}, or drop --sequences.")
+    if options.get("jpeg", "profile") != "profile":
+        raise UserError("--sequences has frames in place of severities: drop --jpeg, or drop --sequences.")
     for name in options["only"]:
         if name not in FRAMES:
             from dign.core.errors import unknown_name

@@ -110,6 +110,10 @@ def uniform(
         like = torch.empty(0, device=device, dtype=dtype)
         drawn: Tensor = _compiled_uniform(like, list(shape), images, batch)
         return drawn
+    if isinstance(generator, NumberedGenerator) and images == 0:
+        like = torch.empty(shape, device=device, dtype=dtype)
+        placed: Tensor = torch.special.ndtr(normal_like(like, generator))
+        return placed.clamp(max=1 - torch.finfo(like.dtype).eps)
     size = list(shape)
     size[images] = global_batch_size(size[images], generator) if batch is None else batch
     return local_slice(torch.rand(size, generator=generator, device=device, dtype=dtype), generator, images)

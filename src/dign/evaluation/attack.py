@@ -226,7 +226,7 @@ def attack_subject(
         raise UserError(f"The {split} split of {data.name} has no images to attack: choose another split.")
     target = team.device or pick_device(device)
     indices = torch.tensor(spread_indices(len(chosen), images))
-    batches = ((chosen.images[part], chosen.labels[part]) for part in indices.split(batch_size))
+    batches = ((chosen.take(part), chosen.labels[part]) for part in indices.split(batch_size))
     follow = lambda done: progress(min(done, len(indices)), len(indices))  # noqa: E731
     result = _attack_batches(subject.model.to(target), subject.predict, batches, attack, target, team, follow)
     return replace(result, split=split)

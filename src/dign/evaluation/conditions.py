@@ -64,6 +64,8 @@ class Conditions:
                 raise UserError(f"invalid severity {severity!r}: expected 1 to 5.")
         if self.profile is not None:
             check_profile(self.profile)
+        for field in ("corruptions", "severities"):  # each once: sets that are joined may share corruptions
+            object.__setattr__(self, field, tuple(dict.fromkeys(getattr(self, field))))
 
     def quality_for(self, height: int, width: int) -> int | None:
         """The quality of the JPEG step for images of this size; None for no such step."""

@@ -44,13 +44,19 @@ def save_evaluation(
         results: What was measured now.
         examples: What to write to `examples.json`; those of corruptions that were not measured now are kept.
         report: Called with a sentence that says where results went, if that is not simply `results.json`.
-        keep_earlier: Whether earlier results are merged or kept beside; else they are replaced.
+        keep_earlier: Whether earlier results are merged or kept beside; else they are replaced, and kept beside only
+            where they have conditions that these have not.
 
     Returns:
         The file that holds the results.
     """
     main = folder / RESULTS_FILE
-    old = _load(main) if keep_earlier else None
+    old = _load(main)
+    if old and not keep_earlier:
+        if set(_conditions(old)) - set(_conditions(results)):
+            kept = _save_beside(folder, old, find_differences(results, old) or {"more": "conditions"})
+            report(f"The earlier results, under more conditions, are kept in {kept}.")
+        old = None
     differences = find_differences(old, results) if old else {}
     if old is None or not differences:
         merged = merge_results(old, results) if old else results

@@ -281,7 +281,15 @@ def load_outliers(
         return read_images(find_images([folder]), size, framing, skip_unreadable=skip_unreadable)
     if not split_prefix(name)[0] and name not in NAMES and not Path(name).is_dir():
         raise unknown_name("images", name, [*NOISE, *NAMES, *PICTURES])
-    found = load(name, validation=0.0).test.images
+    own = bool(split_prefix(name)[0]) and size[0] == size[1]  # pictures of any size, framed as the model's are
+    data = load(
+        name,
+        validation=0.0,
+        size=size[0] if own else None,
+        framing=framing if own else MIDDLE,
+        skip_unreadable=skip_unreadable,
+    )
+    found = data.test.images
     if found.shape[-2:] == size:
         return found
     resized = functional.interpolate(to_float(found), size, mode="bilinear", antialias=True)

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 RESULTS_FILE = "results.json"
+MAX_RESULTS_SIZE = 256 * 2**20
+"""Bytes of a file: more than the largest record of images that is kept (`image_record.MAX_VALUES`) takes."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -194,7 +196,7 @@ class Results:
                 )
             raise UserError(f"There is no results file '{clean_text(path)}'.")
         try:
-            return cls.from_json(read_json(file))
+            return cls.from_json(read_json(file, MAX_RESULTS_SIZE))
         except (BrokenResults, OSError, ValueError, RecursionError) as error:
             reason = str(error) if isinstance(error, BrokenResults) else f"it cannot be read ({clean_text(error)})"
             where = f"The {RESULTS_FILE} of run folder '{name}'" if file.name == RESULTS_FILE else f"'{name}'"

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from dign.core.checks import check_integer
 from dign.core.errors import UserError, unknown_name
-from dign.core.files import write_json
+from dign.core.files import read_json, write_json
 from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import make_placed_generator
 from dign.core.pixels import to_float, to_uint8
@@ -248,7 +248,16 @@ def _count_changes(predict: Predictor, images: Tensor, name: str, seed: int, fir
 
 
 def save_sequences(folder: Path, result: SequenceResult) -> Path:
-    """Write sequences.json into a folder."""
+    """Write sequences.json into a folder; where it has all ten and these are fewer, sequences-NAMES.json beside it."""
     file = folder / SEQUENCES_FILE
+    if not result.complete and _has_all(file):
+        file = folder / f"sequences-{'-'.join(result.sequences)}.json"
     write_json(file, result.to_json())
     return file
+
+
+def _has_all(file: Path) -> bool:
+    try:
+        return set(PERTURBATIONS) <= set(read_json(file)["sequences"])
+    except (KeyError, OSError, TypeError, ValueError):
+        return False  # there is none, or none that can be read

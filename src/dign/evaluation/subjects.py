@@ -16,6 +16,7 @@ from dign.core.errors import UserError
 from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import make_placed_generator
 from dign.core.pixels import to_float
+from dign.core.sampling import spread_indices
 from dign.corruptions.benchmark.read import Benchmark, Condition
 from dign.data.dataset import DataSet, Split
 from dign.data.framing import MIDDLE, Framing
@@ -38,7 +39,7 @@ from dign.parallel.devices import pick_device
 from dign.parallel.team import SINGLE_PROCESS, Team
 from dign.runs.calibrator import Calibrator, read_calibrator
 from dign.runs.folder import Run
-from dign.runs.held_out import seen_by_init
+from dign.runs.held_out import leave_out_trained, seen_by_init
 from dign.runs.other_data import RunData, load_data_for
 from dign.runs.seen_images import digest_seen, digest_split, hash_split
 
@@ -140,6 +141,8 @@ def evaluate_run(
     subject, found = open_run(run, data, skip_unreadable=skip_unreadable, team=team)
     if run.config.winograd:
         use_winograd(subject.model)
+    if found.is_own and (split == "validation" or temperature):
+        found = replace(found, data=leave_out_trained(run, found.data))
     found = replace(found, data=limit_split(found.data, split, images))
     results, examples = evaluate_subject(
         subject,
@@ -233,8 +236,7 @@ def limit_split(data: DataSet, split: str, images: int | None) -> DataSet:
     whole: Split = getattr(data, split)
     if images is None or images >= len(whole):
         return data
-    chosen = torch.arange(images) * len(whole) // images
-    limited: dict[str, Any] = {split: Split(whole.images[chosen], whole.labels[chosen])}
+    limited: dict[str, Any] = {split: whole.select(torch.tensor(spread_indices(len(whole), images)))}
     return replace(data, **limited)
 
 

@@ -125,6 +125,8 @@ class _Part:
     leaves: dict[str, Any]
     lists: dict[str, list[Any]]
     evaluation: Evaluation
+    unused: frozenset[str]
+    """Names of [for] tables that were not applied."""
 
     @property
     def count(self) -> int:
@@ -134,6 +136,11 @@ class _Part:
         for combination in product(*self.lists.values()):
             axes = dict(zip(self.lists, combination, strict=True))
             config = _config({**self.leaves, **axes}, self.chosen)
+            if config.model in self.unused:
+                raise UserError(
+                    f"[for.{config.model}] would not apply, since the file does not name the model of these runs: add "
+                    f"model = {config.model!r}."
+                )
             yield PlannedRun(run_name(config, axes), config, self.evaluation, axes)
 
 
@@ -152,7 +159,7 @@ def _part(
         values = _overlaid(values, extra)
     leaves = _leaves(values, [part.strip() for part in names[1].split("+")])
     lists = {key: as_list(value) for key, value in leaves.items() if _is_axis(key, value)}
-    return _Part(chosen, leaves, lists, Evaluation.from_mapping(evaluation))
+    return _Part(chosen, leaves, lists, Evaluation.from_mapping(evaluation), frozenset(set(special) - set(names)))
 
 
 def _preset_model(shared: Mapping[str, Any], chosen: Mapping[str, str]) -> str:

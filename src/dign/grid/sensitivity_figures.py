@@ -18,7 +18,7 @@ from dign.grid.storage import open_store
 FOLDER = "sensitivity"
 
 FORMATS = ("png", "svg")
-ColorS = ("#00539c", "#c2410c", "#00805a", "#7a1f4b", "#b97b00", "#007f8f", "#5b3fa8", "#6b6f76")
+COLORS = ("#00539c", "#c2410c", "#00805a", "#7a1f4b", "#b97b00", "#007f8f", "#5b3fa8", "#6b6f76")
 MARKERS = "os^DvXP*"
 SYMBOLS = {"dign.sigma_max": r"$\sigma_{max}$", "dign.weight": r"$\lambda$", "dign.samples": "$n$"}
 """As the paper writes DiGN's settings."""
@@ -92,7 +92,7 @@ def _curve_panel(axes: Axes, study: Sensitivity, measure: Measure, name: str, ot
                 [value for value, _ in known],
                 [point.mean(measure.key) for _, point in known],
                 yerr=[point.std(measure.key) for _, point in known],
-                color=ColorS[number % len(ColorS)],
+                color=COLORS[number % len(COLORS)],
                 marker=MARKERS[number % len(MARKERS)],
                 markersize=4,
                 linewidth=2 if usual else 1,

@@ -63,6 +63,7 @@ def _check_same(run: PlannedRun, text: str, place: str) -> None:
     except UserError as error:
         raise UserError(f"{place}/config.toml cannot be used ({error}): move that folder away.") from error
     ours, theirs = asdict(run.config), asdict(found)
+    ours["epochs"] = ours["epochs"] or theirs["epochs"]  # 0: as many as the number of images asks for
     keys = [key for key in ours if key not in FREE and ours[key] != theirs[key]]
     if keys or not same_method:
         what = f"{keys[0]} {theirs[keys[0]]}, not {ours[keys[0]]}" if keys else "other settings of the method"

@@ -14,9 +14,10 @@ from matplotlib.figure import Figure
 from dign.core.files import replace_file
 from dign.core.text import escape_mathtext
 
-ColorS = {"Standard": "#6b6f76", "DiGN": "#00539c"}
+COLORS = {"Standard": "#6b6f76", "DiGN": "#00539c"}
 """The two methods that the paper's figure compares keep their color; others take the next of `MORE`."""
 MORE = ("#c2410c", "#00805a", "#7a1f4b", "#b97b00", "#007f8f", "#5b3fa8")
+LINE_STYLES = ("-", "--", ":", "-.")
 FORMATS = ("png", "pdf", "svg")
 Z_95 = 1.96
 
@@ -36,14 +37,14 @@ def landscape_figure(result: dict[str, Any]) -> Figure:
     """
     figure = Figure(figsize=(8.6, 6.4), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True)
-    looks = line_looks(result["models"])
+    looks, groups = line_looks(result["models"]), group_names(result["models"])
     radii = result["settings"]["radii"]
     order = sorted(range(len(radii)), key=radii.__getitem__)
     x = [radii[i] for i in order]
     for axes, (name, label) in zip(panels.flat, PANEL_LABELS.items(), strict=True):
         curves = [[model["panels"][name][part] for model in result["models"]] for part in ("mean", "standard_error")]
         means, errors = ([[curve[i] for i in order] for curve in part] for part in curves)
-        _panel(axes, x, means, errors, looks)
+        _panel(axes, x, means, errors, looks, groups)
         axes.set_ylabel(label)
         _quiet(axes)
         lowest = min(min(mean) for mean in means)
@@ -55,12 +56,17 @@ def landscape_figure(result: dict[str, Any]) -> Figure:
 
 
 def _panel(
-    axes: Axes, x: list[float], means: list[list[float]], errors: list[list[float]], looks: list[dict[str, Any]]
+    axes: Axes,
+    x: list[float],
+    means: list[list[float]],
+    errors: list[list[float]],
+    looks: list[dict[str, Any]],
+    groups: list[tuple[str, str]],
 ) -> None:
     for first, look in enumerate(looks):
         if look["label"] is None:
             continue
-        members = [i for i, other in enumerate(looks) if other["color"] == look["color"]]
+        members = [i for i, group in enumerate(groups) if group == groups[first]]
         if len(members) == 1:
             axes.plot(x, means[first], marker="o", markersize=3, **look)
             low, high = (
@@ -69,7 +75,7 @@ def _panel(
             axes.fill_between(x, low, high, color=look["color"], alpha=0.15, linewidth=0)
             continue
         for member in members:
-            axes.plot(x, means[member], color=look["color"], linewidth=0.7, alpha=0.5)
+            axes.plot(x, means[member], color=look["color"], linestyle=look["linestyle"], linewidth=0.7, alpha=0.5)
         columns = zip(*(means[member] for member in members), strict=True)
         mean = [sum(column) / len(members) for column in columns]
         axes.plot(x, mean, marker="o", markersize=3, **{**look, "linewidth": 2})
@@ -192,20 +198,25 @@ def _drawable(values: Sequence[float | None]) -> list[float]:
     return [math.nan if value is None else value for value in values]
 
 
+def group_names(models: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The group of each model: runs of one method whose names differ in their -SEED alone."""
+    return [(model["title"], re.sub(r"-(seed)?\d+$", "", model["name"])) for model in models]
+
+
 def line_looks(models: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One color and one entry of the legend per group: runs of one method whose names differ in their -SEED alone."""
-    groups = [(model["title"], re.sub(r"-(seed)?\d+$", "", model["name"])) for model in models]
-    colors: dict[tuple[str, str], str] = {}
+    """One color and one entry of the legend per group; where colors are used again, the line is dashed or dotted."""
+    groups = group_names(models)
+    colors: dict[tuple[str, str], tuple[str, str]] = {}
     looks: list[dict[str, Any]] = []
-    more = iter(MORE * len(models))
+    more = iter([(color, style) for style in LINE_STYLES for color in MORE] * len(models))
     for group, model in zip(groups, models, strict=True):
         count, title = groups.count(group), group[0]
         label = _name(model) if count == 1 else escape_mathtext(f"{title} ({group[1]}, {count} runs)")
         looks.append({"label": label if group not in colors else None, "linewidth": 1.5 if count == 1 else 1})
         if group not in colors:
-            taken = ColorS.get(title) in colors.values()
-            colors[group] = ColorS[title] if title in ColorS and not taken else next(more)
-        looks[-1]["color"] = colors[group]
+            own = (COLORS.get(title, ""), LINE_STYLES[0])
+            colors[group] = own if title in COLORS and own not in colors.values() else next(more)
+        looks[-1]["color"], looks[-1]["linestyle"] = colors[group]
     return looks
 
 

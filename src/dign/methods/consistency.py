@@ -55,7 +55,8 @@ class Consistency(Method):
 
     def terms(self, clean: Tensor | None, views: Sequence[Tensor], y: Labels) -> dict[str, Tensor]:
         log_ps = torch.stack([log_probabilities(noisy) for noisy in views])
-        log_mean = torch.logsumexp(log_ps, dim=0) - math.log(len(views))
+        bounded = log_ps.clamp(min=torch.finfo(log_ps.dtype).min)  # a class that is masked has a derivative of 0
+        log_mean = torch.logsumexp(bounded, dim=0) - math.log(len(views))
         uniform = torch.full_like(log_mean, -math.log(log_mean.shape[-1]))
         entropy = math.log(log_mean.shape[-1]) - kl(log_mean, uniform).mean()
         return {

@@ -13,12 +13,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dign.augment.noise import add_diverse_gaussian_noise
+from dign.augment.noise import add_diverse_gaussian_noise, add_gaussian_noise
 from dign.core.errors import UserError, unknown_name
 from dign.core.freezing import freeze_temporarily
 from dign.core.image_rng import make_placed_generator
 from dign.core.pixels import to_float
+from dign.core.sampling import batch_size_for
 from dign.data.dataset import Split
+from dign.methods import DiGN, DiGNWithoutCR
 from dign.methods.base import Method
 from dign.metrics import Calibration, CalibrationScores
 from dign.metrics.histogram_binning import fit_histogram_binning
@@ -49,19 +51,25 @@ FEW = 200
 
 
 def make_noisy(method: Method, images: Tensor, generator: torch.Generator) -> Tensor | None:
-    """Images (N,3,H,W) under the Gaussian noise that a method trains with; None for a method without such noise."""
-    levels = _noise_levels(method)
-    return add_diverse_gaussian_noise(images, max(levels), generator) if levels else None
+    """Images (N,3,H,W) under the noise of DiGN, with consistency or without, that a method has; None if it has none."""
+    part = _noisy_part(method)
+    if part is None:
+        return None
+    is_fixed = isinstance(part, DiGN) and part.levels == "fixed"
+    add_noise = add_gaussian_noise if is_fixed else add_diverse_gaussian_noise
+    return add_noise(images, part.sigma_max, generator, density=part.density)
 
 
 def check_noise(method: Method, on: str | None) -> None:
-    """Refuse to calibrate on noise a method that trains without."""
-    if on in ("noise", "both") and not _noise_levels(method):
-        raise UserError(f"{method.title} trains without Gaussian noise that it could be calibrated on: choose clean.")
+    """Refuse to calibrate on noise a method that trains without that of DiGN."""
+    if on in ("noise", "both") and _noisy_part(method) is None:
+        raise UserError(f"{method.title} trains without the noise of DiGN, to be calibrated on: choose clean.")
 
 
-def _noise_levels(method: Method) -> list[float]:
-    return [part.sigma_max for part in method.parts if hasattr(part, "sigma_max")]
+def _noisy_part(method: Method) -> DiGN | DiGNWithoutCR | None:
+    """The part of a method that has the strongest noise."""
+    parts = [part for part in method.parts if isinstance(part, DiGN | DiGNWithoutCR)]
+    return max(parts, key=lambda part: part.sigma_max, default=None)
 
 
 @torch.no_grad()
@@ -74,7 +82,7 @@ def fit_calibrator(
     kind: str = "temperature",
     on: str | None = None,
     device: torch.device | str = "cpu",
-    batch_size: int = 500,
+    batch_size: int | None = None,
 ) -> Calibrator:
     """Fit a calibrator on held-out images with labels.
 
@@ -87,7 +95,7 @@ def fit_calibrator(
         on: "clean", "noise", the Gaussian noise that the method trains with, or "both". By default "clean", which was
             measured to hold better under corruptions (docs/calibrate.md).
         device: Where to predict.
-        batch_size: Images predicted at once.
+        batch_size: Images predicted at once, by default 500, or fewer large ones.
 
     Returns:
         The calibrator, with the record that promises are made from.
@@ -104,7 +112,8 @@ def fit_calibrator(
     if not len(split):
         raise UserError("A model is calibrated on held-out images with labels, and there are none.")
     with freeze_temporarily(model):
-        clean, noisy = _predict(model, method, split, on, torch.device(device), batch_size)
+        at_once = batch_size or batch_size_for(split.image_size)
+        clean, noisy = _predict(model, method, split, on, torch.device(device), at_once)
     labels = split.labels.cpu()
     views = [view for view, wanted in ((clean, on != "noise"), (noisy, on != "clean")) if wanted and view is not None]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from pathlib import Path
@@ -36,6 +37,15 @@ def load_weights(path: Path, model: nn.Module) -> None:
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """All tensors of a safetensors file, or of a state dict that `torch.save` wrote, by name."""
     return read_torch_file(path) if path.suffix.lower() in TORCH_FILES else _read(path)[0]
+
+
+def digest_tensors(tensors: dict[str, Tensor]) -> str:
+    """The SHA-256 of tensors and their names, whatever their order and device."""
+    sha = hashlib.sha256()
+    for name in sorted(tensors):
+        sha.update(name.encode())
+        sha.update(tensors[name].detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return sha.hexdigest()
 
 
 class SavedState(NamedTuple):

@@ -49,7 +49,7 @@ def held_out_for_run(run: Run, name: str | None = None, *, skip_unreadable: bool
         UserError: There are none, or they have other classes or sizes.
     """
     if name is None or (name == run.config.data and not name.startswith(FOLDER_PREFIX)):
-        data = run.data()
+        data = leave_out_trained(run, run.data())
         if not len(data.validation):
             raise _none_left(run.path, run.config.data, len(data.train))
         if seen_by_init(run):
@@ -66,6 +66,18 @@ def held_out_for_run(run: Run, name: str | None = None, *, skip_unreadable: bool
     _check_fits(run.path, name, data, run.classes, run.image_size)
     trained = seen.train | seen.validation if seen_by_init(run) else seen.train
     return _leave_out(run.path, name, data, trained, _digest_own_test(run, name, skip_unreadable))
+
+
+def leave_out_trained(run: Run, data: DataSet) -> DataSet:
+    """A run's data without validation images that it was trained on.
+
+    There are none, unless images were added to a folder, or removed from it, whose test images are apart: then the
+    validation images are cut anew from the others. Those that the model of `init` has seen are for `seen_by_init`.
+    """
+    seen = read_seen(run.path)
+    if seen is None or seen_by_init(run):
+        return data
+    return replace(data, validation=select_unseen(data.validation, seen.train))
 
 
 def _digest_own_test(run: Run, name: str, skip_unreadable: bool) -> frozenset[str]:

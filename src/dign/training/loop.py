@@ -170,6 +170,7 @@ class TrainingLoop:
             for step in range(first, self.length.total):
                 with explain_out_of_memory(self.run, self.length.batch_size, self.device):
                     self._step(step)
+                self._log_change(logger, step)
                 done = step + 1
                 epoch = done // self.length.steps_per_epoch
                 logger.advance(done)
@@ -268,6 +269,14 @@ class TrainingLoop:
         if step is not None and is_last:  # the processes exchange the sum over the parts
             self.team.average_gradients(self.model.parameters())
         return loss.detach(), terms, measured
+
+    def _log_change(self, logger: TrainingLogger, step: int) -> None:
+        """Log the steps before this one where its loss has other terms: a method may change during training."""
+        *before, last = self.unlogged
+        if before and before[-1].terms.keys() != last.terms.keys():
+            self.unlogged = before
+            self._log_steps(logger, step, step // self.length.steps_per_epoch)
+            self.unlogged = [last]
 
     def _log_steps(self, logger: TrainingLogger, done: int, epoch: int) -> None:
         with self.team.all_or_none():

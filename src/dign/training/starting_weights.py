@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -12,7 +11,7 @@ from torch import Tensor, nn
 
 from dign.core.errors import UserError
 from dign.models import fetch_pretrained, find_preprocessing
-from dign.runs.checkpoints import read_tensors
+from dign.runs.checkpoints import digest_tensors, read_tensors
 from dign.runs.config import RunConfig
 from dign.runs.hub_config import WEIGHTS, hub_folder, is_hub_folder
 from dign.runs.weight_matching import NORMALIZATION, check_match, find_head, head_tensors, match_names, network_of
@@ -57,7 +56,7 @@ def load_starting_weights(config: RunConfig, model: nn.Module) -> StartingWeight
     fresh = tuple(name for name in sorted(head) if name not in found or found[name].shape != wanted[name].shape)
     tensors = {name: tensor for name, tensor in found.items() if name not in fresh}
     check_match(where, tensors, wanted, {*head, *NORMALIZATION})
-    return StartingWeights(tensors, fresh, _digest(tensors))
+    return StartingWeights(tensors, fresh, digest_tensors(tensors))
 
 
 def _known_normalization(name: str) -> dict[str, Tensor]:
@@ -79,14 +78,6 @@ def _find(config: RunConfig) -> tuple[str, dict[str, Tensor]]:
     if not (place / WEIGHTS).is_file():
         raise UserError(f"{place} has no {WEIGHTS}: has its training finished?")
     return str(place), read_tensors(place / WEIGHTS)
-
-
-def _digest(tensors: dict[str, Tensor]) -> str:
-    sha = hashlib.sha256()
-    for name in sorted(tensors):
-        sha.update(name.encode())
-        sha.update(tensors[name].detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return sha.hexdigest()
 
 
 def freeze(model: nn.Module, patterns: str, *, norms: bool = False) -> list[nn.Module]:

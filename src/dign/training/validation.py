@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dign.core.pixels import to_float
+from dign.core.sampling import batch_size_for
 from dign.core.seeds import make_generator
 from dign.data.dataset import Split
 from dign.methods.base import Method
@@ -21,7 +22,7 @@ def validate(
     device: torch.device,
     *,
     seed: int,
-    batch_size: int = 500,
+    batch_size: int | None = None,
     team: Team = SINGLE_PROCESS,
 ) -> dict[str, float]:
     """Accuracy, balanced accuracy (both in percent) and mean log loss of the method's predictions on a split.
@@ -30,6 +31,7 @@ def validate(
     those of one process.
     """
     model.eval()
+    batch_size = batch_size or batch_size_for(split.image_size)
     starts = range(0, len(split), batch_size)
     sums = torch.zeros(len(starts), 2, device=device)
     images_by_class = split.labels.bincount()

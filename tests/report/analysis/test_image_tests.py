@@ -124,3 +124,18 @@ def test_calibration_before_the_calibrator_is_compared_by_the_confidences_before
     assert (found.mean, found.error) == (wanted.mean, wanted.error) and found.mean > 15
     assert compare_images(group(calibrated), rival, CALIBRATION["clean", "ece"]).mean != pytest.approx(found.mean)
     assert compare_images(group(run(right, other, calibrator=object())), rival, before) is None, "it does not tell"
+
+
+def test_runs_under_different_conditions_are_not_compared():
+    """One severity of fog each, but not the same: neither McNemar's test nor a mean would be of one thing."""
+
+    def run_at(severity):
+        made = run(np.array([True, False]), np.array([0.5, 0.5]))
+        made.results.images.conditions["fog", severity] = made.results.images.conditions[CLEAN]
+        made.severity = severity
+        return made
+
+    accuracy = ImageScore("accuracy", lambda run: [("fog", run.severity)])
+    fog = Quantity("f", "fog", "", True, lambda run: None, images=accuracy)
+    assert compare_images(group(run_at(3)), group(run_at(5)), fog) is None
+    assert compare_images(group(run_at(3)), group(run_at(3)), fog).mean == 0

@@ -1,6 +1,7 @@
 """Grouping runs, statistics over seeds, and whether a difference is luck."""
 
 import json
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ from dign.report.analysis.confidence_quantities import CALIBRATION, severity_err
 from dign.report.analysis.quantities import CLEAN_ACCURACY, CORRUPTION_MEAN, MCA, MCA_N, NOISE_MEAN, corruption_accuracy
 from dign.report.analysis.study import METHOD_ORDER, _evaluation_differences, make_study
 from dign.report.analysis.tables import summary_table
+from dign.report.html.page import build_page
 from dign.report.load import load_run, load_runs
 
 
@@ -81,6 +83,17 @@ def test_different_severities_are_warned_about(fake_run, tmp_path):
     (folder / "results.json").write_text(json.dumps(results))
     (warning,) = make_study(*load_runs([tmp_path])).warnings
     assert "at different severities: their means are not comparable" in warning
+
+
+def test_images_that_are_no_test_images_are_told(fake_run, tmp_path):
+    folder = fake_run(tmp_path / "a", "DiGN")
+    results = json.loads((folder / "results.json").read_text())
+    results["evaluation"]["split"] = "train"
+    (folder / "results.json").write_text(json.dumps(results))
+    study = make_study(*load_runs([tmp_path]))
+    assert "Measured on train images, not on test images: see Runs." in study.warnings
+    page = build_page(study)
+    assert "train images" in page and not re.search(r"\d test images", page)
 
 
 def test_different_evaluations_are_warned_about(fake_run, tmp_path):
@@ -173,7 +186,7 @@ def test_calibrated_models_beside_others_are_pointed_out():
     keys = ("split", "images", "image_size", "profile", "jpeg_quality", "seed", "benchmark", "frost", "precision")
 
     def run(calibrator):
-        evaluation = SimpleNamespace(**dict.fromkeys(keys, "same"))
+        evaluation = SimpleNamespace(**{**dict.fromkeys(keys, "same"), "split": "test"})
         results = SimpleNamespace(calibrator=calibrator, evaluation=evaluation, corruptions={})
         return SimpleNamespace(results=results, details={})
 

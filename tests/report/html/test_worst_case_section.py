@@ -42,6 +42,20 @@ def test_files_are_read(measured):
     assert certified.average_radius == pytest.approx(1.2 / 4)
 
 
+def test_attacks_that_differ_have_columns_of_their_own(measured):
+    folder = measured("DiGN", 0)
+    entry = json.loads((folder / "attacks.json").read_text())["attacks"][0]
+    others = [
+        {**entry, "attack": {**ATTACK, "restarts": 5}},
+        {**entry, "attack": {**ATTACK, "seed": 1}},
+        {**entry, "split": "validation"},
+    ]
+    (folder / "attacks.json").write_text(json.dumps({"schema": 1, "attacks": [entry, *others]}))
+    assert [one.title.removeprefix("APGD linf 8/255, 20 steps, ") for one in read_attacked(load_run(folder))] == [
+        "100 images", "restarts 5, 100 images", "seed 1, 100 images", "100 validation images",
+    ]  # fmt: skip
+
+
 def test_seeds_are_averaged_in_the_tables(measured):
     measured("DiGN", 0, 40)
     measured("DiGN", 1, 50)

@@ -6,7 +6,7 @@ import pytest
 
 from dign.core.errors import UserError
 from dign.models.preprocessing import Preprocessing
-from dign.runs.foreign.preprocessing_files import read_preprocessing
+from dign.runs.foreign.preprocessing_files import read_exported, read_preprocessing
 
 IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -75,3 +75,17 @@ def test_what_the_file_says_is_read(tmp_path, config, expected):
 def test_what_cannot_be_done_is_named(tmp_path, config, message):
     with pytest.raises(UserError, match=f"preprocessor_config.json cannot be used: .*{message}"):
         read(tmp_path, **config)
+
+
+def test_what_export_wrote_is_read_and_other_files_say_nothing():
+    metadata = {
+        "dign": "0.1",
+        "image_size": "[160, 160]",
+        "framing": '{"fit": "crop", "crop_fraction": 0.875, "interpolation": "bilinear"}',
+    }
+    expected = Preprocessing(size=160, fit="crop", crop_fraction=0.875, interpolation="bilinear")
+    assert read_exported(metadata) == expected
+    assert read_exported({**metadata, "image_size": "[160, 80]"}).size is None
+    assert read_exported({"framing": "wood"}) == Preprocessing()
+    with pytest.raises(UserError, match="what `dign export` wrote into the file cannot be used"):
+        read_exported({**metadata, "framing": "wood"})

@@ -193,7 +193,7 @@ def _choose_names(
     folder: Path, layout: str, manifest: dict[str, Any] | None, names: Iterable[str] | None
 ) -> tuple[str, ...]:
     if names is not None:
-        chosen = tuple(names)
+        chosen = tuple(dict.fromkeys(names))
         for name in chosen:
             if name not in ALL_NAMES:
                 raise unknown_name("corruption", name, ALL_NAMES)

@@ -55,8 +55,10 @@ def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
     """
     only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
     count = only_first + only_second
+    if count >= 1000:
+        return _normal_mcnemar(only_first, only_second)
     tail = sum(math.comb(count, k) for k in range(min(only_first, only_second) + 1))
-    return min(1.0, float(2 * tail / 2**count)) if count < 1000 else _normal_mcnemar(only_first, only_second)
+    return min(1.0, float(2 * tail / 2**count))
 
 
 def _normal_mcnemar(only_first: int, only_second: int) -> float:
@@ -69,8 +71,8 @@ def compare_images(first: Group, second: Group, quantity: Quantity) -> ImageDiff
     """The difference in a quantity over images, at the seeds that both groups have.
 
     An image counts once, with all it got under all conditions, so that conditions are not taken for independent. Scores
-    that are no means over images are resampled. None where a run keeps no record of its images, or they are not the
-    same, or the quantity cannot be computed from it.
+    that are no means over images are resampled. None where a run keeps no record of its images, or images or
+    conditions are not the same, or the quantity cannot be computed from it.
     """
     if quantity.images is None:
         return None
@@ -79,6 +81,8 @@ def compare_images(first: Group, second: Group, quantity: Quantity) -> ImageDiff
     for one, other in pairs:
         found = [_image_table(run, quantity) for run in (one, other)]
         if found[0] is None or found[1] is None or not _same_images(one, other):
+            return None
+        if set(quantity.images.choose(one)) != set(quantity.images.choose(other)):
             return None
         tables.append((found[0], found[1]))
     if not tables or len({len(table) for pair in tables for table in pair}) > 1:

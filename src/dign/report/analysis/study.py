@@ -255,6 +255,10 @@ def _evaluation_differences(runs: Sequence[Run]) -> list[str]:
         values = sorted(clean_text(value) for value in found)
         if len(values) > 1:
             notes.append(f"The runs were evaluated with different '{key}' ({', '.join(values)}): compare with care.")
+    splits = {run.results.evaluation.split or "test" for run in runs} - {"test"}
+    if splits:
+        names = " and ".join(clean_text(split) for split in sorted(splits))
+        notes.append(f"Measured on {names} images, not on test images: see Runs.")
     if len({run.results.calibrator is None for run in runs}) > 1:
         notes.append(
             "Some models are calibrated and others are not: their calibration errors and proper scores are not "

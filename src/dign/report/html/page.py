@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from dign.core.text import clean_text
 from dign.report.analysis.claims import FAILS, PARTLY, PASSES, claims_table
 from dign.report.analysis.comparisons import comparison_table, difference_table
 from dign.report.analysis.losses import loss_tables
@@ -196,8 +197,8 @@ def _paper(study: Study) -> Markup | None:
 
 
 def _about(study: Study) -> list[str]:
-    images = study.runs[0].results.evaluation.images
-    measured = [] if images is None else [f"{images} test images"]
+    about = study.runs[0].results.evaluation
+    measured = [] if about.images is None else [f"{about.images} {clean_text(about.split or 'test')} images"]
     methods = _plural(len({group.title for group in study.groups}), "method")
     variants = len({group.label for group in study.groups})
     several = "" if methods == _plural(variants, "method") else f" in {_plural(variants, 'variant')}"

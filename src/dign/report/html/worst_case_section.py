@@ -65,7 +65,11 @@ def read_attacked(run: Run) -> list[Attacked]:
             how = entry["attack"]
             kind, norm = clean_text(str(how["kind"])).upper(), clean_text(str(how["norm"]))
             size, steps = write_eps(float(how["eps"])), int(how["steps"])
-            title = f"{kind} {norm} {size}, {steps} steps, {int(entry['images'])} images"
+            usual = {"restarts": 1, "seed": 0}
+            others = [f"{word} {value}" for word in usual if (value := int(how.get(word, usual[word]))) != usual[word]]
+            split = "" if entry.get("split") in (None, "test") else f" {clean_text(str(entry['split']))}"
+            images = f"{int(entry['images'])}{split} images"
+            title = ", ".join([f"{kind} {norm} {size}", f"{steps} steps", *others, images])
             numbers = float(entry["accuracy"]), float(entry["robust_accuracy"])
         except (KeyError, TypeError, ValueError, OverflowError):
             continue

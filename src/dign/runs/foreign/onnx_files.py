@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from dign.core.errors import UserError, join_names, summarize_error
 from dign.models.preprocessing import Preprocessing
 from dign.runs.foreign.model import ForeignModel
-from dign.runs.foreign.preprocessing_files import read_preprocessing
+from dign.runs.foreign.preprocessing_files import read_exported, read_preprocessing
 
 TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
 
@@ -84,7 +84,7 @@ def open_onnx(path: Path, given: Preprocessing, trust: bool = False) -> ForeignM
             f"{given.size}."
         )
     stated = Preprocessing(size=network.size).override(read_preprocessing(path.resolve().parent))
-    known = stated.override(Preprocessing(size=network.size)).override(given)
+    known = stated.override(read_exported(metadata)).override(Preprocessing(size=network.size)).override(given)
     return ForeignModel(
         network,
         path.stem,

@@ -14,6 +14,7 @@ from dign.runs.foreign.huggingface import is_huggingface_folder, open_huggingfac
 from dign.runs.foreign.model import ForeignModel
 from dign.runs.foreign.onnx_files import open_onnx
 from dign.runs.foreign.programs import open_exported, open_torchscript
+from dign.runs.hub_config import HUB_PREFIX
 from dign.runs.torch_files import TORCH_FILES
 
 KINDS = (
@@ -54,7 +55,7 @@ def open_model(
     path = Path(where)
     if where.startswith(PREFIXES) or where in MODELS:
         return open_architecture(where, weights, given).eval()
-    if not (path.suffix.lower() in OPENERS or path.is_dir() or path.suffix.lower() in TORCH_FILES):
+    if is_entry(where):
         return make_from_entry(where, weights, given).eval()
     if weights is not None:
         raise UserError(f"{where} has weights of its own: leave out `weights`.")
@@ -67,6 +68,14 @@ def open_model(
     if path.suffix.lower() in TORCH_FILES:
         return open_torchscript(path, given, trust).eval()
     return OPENERS[path.suffix.lower()](path, given, trust).eval()
+
+
+def is_entry(where: str) -> bool:
+    """Whether a model is made by the user's own code, `MODULE:FUNCTION`, and not read from a file or a library."""
+    path = Path(where)
+    if where.startswith((*PREFIXES, HUB_PREFIX)) or where in MODELS or path.is_dir():
+        return False
+    return path.suffix.lower() not in (*OPENERS, *TORCH_FILES)
 
 
 OPENERS = {".onnx": open_onnx, ".pt2": open_exported}

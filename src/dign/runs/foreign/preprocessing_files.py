@@ -1,12 +1,13 @@
-"""`preprocessor_config.json`: what a model expects of images, as Hugging Face's libraries write it down."""
+"""What a model expects of images, as it is written down: in `preprocessor_config.json`, or by `dign export`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dign.core.errors import UserError
-from dign.core.files import read_json
+from dign.core.files import parse_json, read_json
 from dign.models.preprocessing import Preprocessing
 
 FILE = "preprocessor_config.json"
@@ -30,6 +31,22 @@ def read_preprocessing(folder: Path) -> Preprocessing:
         return _read(config)
     except (OSError, ValueError, TypeError, KeyError, ArithmeticError) as error:
         raise UserError(f"{path} cannot be used: {str(error).rstrip('.')}.") from error
+
+
+def read_exported(metadata: Mapping[str, str]) -> Preprocessing:
+    """What `dign export` wrote into a file: the size of its images, and how pictures are cut to it; empty for others.
+
+    Raises:
+        UserError: A value is out of range.
+    """
+    if not metadata.get("dign"):
+        return Preprocessing()
+    try:
+        size, framing = (parse_json(metadata.get(key) or "{}") for key in ("image_size", "framing"))
+        known = {key: framing.get(key) for key in ("fit", "crop_fraction", "interpolation")}
+        return Preprocessing(size=size[0] if size and len(set(size)) == 1 else None, **known)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"what `dign export` wrote into the file cannot be used: {str(error).rstrip('.')}.") from error
 
 
 def _read(config: dict[str, Any]) -> Preprocessing:

@@ -14,7 +14,7 @@ from torch import nn
 from dign.core.errors import UserError, summarize_error
 from dign.models.preprocessing import Preprocessing
 from dign.runs.foreign.model import ForeignModel
-from dign.runs.foreign.preprocessing_files import read_preprocessing
+from dign.runs.foreign.preprocessing_files import read_exported, read_preprocessing
 
 
 class Program(nn.Module):
@@ -35,14 +35,14 @@ def open_exported(path: Path, given: Preprocessing, trust: bool) -> ForeignModel
             f"{path} can run code when it is opened (torch.export.load unpickles parts of it): export the model as "
             "ONNX, or, if you know who made the file, set `trust`."
         )
-    extra = {"classes": "", "dign": ""}
+    extra = {"classes": "", "dign": "", "image_size": "", "framing": ""}
     try:
         with warnings.catch_warnings(), open(path, "rb") as file:
             warnings.simplefilter("ignore")
             program = torch.export.load(file, extra_files=extra).module()
     except Exception as error:  # a damaged file fails in many ways
         raise UserError(f"{path} is not a torch.export file that can be loaded: {summarize_error(error)}") from error
-    return _wrap(program, path, given, extra["classes"], normalizes=bool(extra["dign"]))
+    return _wrap(program, path, read_exported(extra).override(given), extra["classes"], normalizes=bool(extra["dign"]))
 
 
 def open_torchscript(path: Path, given: Preprocessing, trust: bool) -> ForeignModel:
