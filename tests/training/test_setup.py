@@ -33,7 +33,7 @@ def test_a_net_for_one_size_refuses_small_images(tmp_path, monkeypatch):
         ({"model": "densenet121", "size": 4, "method": "standard"}, "cannot be trained with 128 images of 4x4 at once"),
         ({"model": "resnet18", "batch_size": 1, "method": "standard"}, "with 1 image of 8x8 at once .*`batch_size`"),
         ({"model": "resnet18", "batch_size": 1, "method": "at"}, "with 1 image of 8x8 at once .*`batch_size`"),
-        ({"method": "standard", "calibrate": "both"}, "Standard trains without Gaussian noise"),
+        ({"method": "standard", "calibrate": "both"}, "Standard trains without the noise of DiGN"),
         ({"keep": "best", "validation": 0}, "`keep=best` needs validation images, and there are none"),
     ],
 )
