@@ -23,7 +23,7 @@ MOST_WAITING = 0.05
 
 
 class Diverged(UserError):
-    """The loss, or a weight, is no longer a finite number."""
+    """The loss, a weight or a statistic of a batch norm is no longer a finite number."""
 
 
 def check_finite(steps: Sequence[Step], model: nn.Module, run: Run) -> None:
@@ -33,9 +33,10 @@ def check_finite(steps: Sequence[Step], model: nn.Module, run: Run) -> None:
         if not math.isfinite(loss):
             terms = ", ".join(f"{name} {value.item():.4g}" for name, value in step.terms.items())
             raise Diverged(f"The loss is not finite at step {step.number} ({terms}); {_suggest_recovery(run)}")
-    sums = torch.stack([parameter.detach().sum() for parameter in model.parameters()])
-    if not bool(sums.isfinite().all()):
-        raise Diverged(f"A weight is not finite after step {steps[-1].number}; {_suggest_recovery(run)}")
+    tensors = [tensor.detach() for tensor in (*model.parameters(), *model.buffers()) if tensor.is_floating_point()]
+    if not bool(torch.stack([tensor.isfinite().all() for tensor in tensors]).all()):
+        when = f"after step {steps[-1].number}" if steps else "when training starts"
+        raise Diverged(f"A weight or a statistic of a batch norm is not finite {when}; {_suggest_recovery(run)}")
 
 
 def _suggest_recovery(run: Run) -> str:
