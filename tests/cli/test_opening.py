@@ -16,6 +16,10 @@ OPTIONS = {"data": None, "model": "hub:there", "out": None, "skip_unreadable": F
     [
         ({}, "name them with --data"),
         ({"data": "digits", "weights": "a.safetensors"}, "weights and settings of its own: leave out --weights"),
+        (
+            {"model": "resnet18", "data": "cifar10", "crop_fraction": 0.875},
+            "--crop-fraction is for pictures of any size, and cifar10 has images of one: leave it out",
+        ),
     ],
 )
 def test_a_model_needs_images_and_one_set_of_weights(given, sentence):

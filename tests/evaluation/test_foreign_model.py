@@ -1,6 +1,7 @@
 """Any model of any library: a Python entry and a safetensors file in, a results file out."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -156,8 +157,11 @@ def test_a_model_may_import_what_lies_beside_it_when_it_runs(tmp_path, monkeypat
 def test_how_images_are_prepared_and_what_is_not_known_is_said(digits):
     network = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
     known = ForeignModel(network, "net", Preprocessing(8, (0.5,) * 3, (0.25,) * 3, "crop", 0.875, "bicubic"))
-    assert describe_foreign(known, digits) == [
-        "net: images of 8x8 pixels, crop fraction 0.875, bicubic, mean 0.5, 0.5, 0.5, std 0.25, 0.25, 0.25."
+    normalized = "mean 0.5, 0.5, 0.5, std 0.25, 0.25, 0.25."
+    assert describe_foreign(known, digits) == [f"net: images of 8x8 pixels, {normalized}"]
+    pictures = replace(digits, name="folder:photos")
+    assert describe_foreign(known, pictures) == [
+        f"net: images of 8x8 pixels, crop fraction 0.875, bicubic, {normalized}"
     ]
     bare = ForeignModel(network, "net", classes=list("abcdefghij"))
     assert [line.partition(":")[0] for line in describe_foreign(bare, digits)] == [

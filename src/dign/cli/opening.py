@@ -54,7 +54,9 @@ class Saved(Protocol):
 
 SURE, LONG = 15.0, 600.0
 """Seconds after which the time left is known, and of time left from which on it is worth a word."""
-OF_MODEL = ("weights", "trust", "mean", "std", "fit", "crop_fraction", "interpolation")
+OF_PICTURES = ("fit", "crop_fraction", "interpolation")
+"""Options about pictures of any size, which are brought to one."""
+OF_MODEL = ("weights", "trust", "mean", "std", *OF_PICTURES)
 """Options about a model that runs and hub folders know by themselves."""
 
 
@@ -152,6 +154,7 @@ def _open_subject(options: dict[str, Any]) -> tuple[RunData, Subject, list[str]]
     from dign.core.errors import UserError
     from dign.data import load
     from dign.data.framing import Framing
+    from dign.data.names import split_prefix
     from dign.evaluation.foreign_model import describe_foreign, foreign_subject
     from dign.models.preprocessing import Preprocessing
     from dign.runs.foreign import open_model as open_foreign
@@ -164,11 +167,17 @@ def _open_subject(options: dict[str, Any]) -> tuple[RunData, Subject, list[str]]
             if options[option] not in (None, False):
                 raise UserError(f"{entry} has weights and settings of its own: leave out --{option.replace('_', '-')}.")
         return _open_hub_folder(options)
+    for option in OF_PICTURES:
+        if options[option] is not None and not split_prefix(options["data"])[0]:
+            raise UserError(
+                f"--{option.replace('_', '-')} is for pictures of any size, and {options['data']} has images of one: "
+                "leave it out."
+            )
     given = Preprocessing(
         options["size"],
         _numbers("mean", options),
         _numbers("std", options),
-        *(options[name] for name in ("fit", "crop_fraction", "interpolation")),
+        *(options[name] for name in OF_PICTURES),
     )
     model = open_foreign(entry, weights=options["weights"], preprocessing=given, trust=options["trust"])
     wanted = model.preprocessing

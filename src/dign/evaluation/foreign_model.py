@@ -8,7 +8,7 @@ from functools import partial
 from dign.core.errors import UserError, join_names
 from dign.data.dataset import DataSet
 from dign.data.framing import MIDDLE, Framing
-from dign.data.names import hide_folder_path
+from dign.data.names import hide_folder_path, split_prefix
 from dign.evaluation.info import EXTERNAL
 from dign.evaluation.predictors import check_logits, predict_by_logits
 from dign.evaluation.result_info import RunInfo
@@ -47,8 +47,10 @@ def foreign_subject(
 def describe_foreign(model: ForeignModel, data: DataSet) -> list[str]:
     """How images are prepared for the model, and what is not known about it, in sentences for the user."""
     size = "x".join(map(str, data.image_size))
-    known = replace(model.preprocessing, size=None).describe()
-    lines = [f"{model.name}: images of {size} pixels{f', {known}' if known else ''}."]
+    known = replace(model.preprocessing, size=None)
+    if not split_prefix(data.name)[0]:  # images of one size, which are not framed
+        known = replace(known, fit=None, crop_fraction=None, interpolation=None)
+    lines = [f"{model.name}: " + ", ".join(filter(None, (f"images of {size} pixels", known.describe()))) + "."]
     if model.normalize is None and not model.normalizes:
         lines.append("No normalization is known: images go in as they are, in [0,1], unless you set `mean` and `std`.")
     if model.classes is not None and model.classes != list(data.classes):
