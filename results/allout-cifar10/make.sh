@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes this folder and models/cifar10 from the run that `make cifar10` leaves.
-#   sh results/allout-cifar10/make.sh runs/allout
+#   sh results/allout-cifar10/make.sh runs/allout-second
 set -e
 run=${1:?name the run folder}
 here=$(dirname "$0")
