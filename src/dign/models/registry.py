@@ -12,7 +12,7 @@ from dign.core.pixels import to_float
 from dign.core.seeds import preserve_global_generators, seed_global_generators
 from dign.models.densenet import DenseNet121
 from dign.models.efficientnet_lite import EfficientNetLite0
-from dign.models.fastnet import FastNet, tinynet, wide_fastnet
+from dign.models.fastnet import FastNet, fastnet_standardized, tinynet, wide_fastnet, wide_fastnet_standardized
 from dign.models.libraries import (
     PREFIXES,
     TIMM,
@@ -29,7 +29,9 @@ from dign.models.resnet import ResNet18, wide_resnet18
 MODELS: dict[str, Callable[[int, tuple[int, int]], nn.Module]] = {
     "tinynet": tinynet,
     "fastnet": FastNet,
+    "fastnet_standardized": fastnet_standardized,
     "wide_fastnet": wide_fastnet,
+    "wide_fastnet_standardized": wide_fastnet_standardized,
     "resnet18": ResNet18,
     "wide_resnet18": wide_resnet18,
     "densenet121": DenseNet121,
