@@ -11,6 +11,7 @@ from dign.parallel.devices import (
     list_devices,
     pick_device,
     resolve_precision,
+    warn_of_emulation,
 )
 
 CPU = torch.device("cpu")
@@ -54,6 +55,22 @@ def test_a_device_that_fails_is_refused_with_its_reason(monkeypatch):
     monkeypatch.setattr(torch, "zeros", zeros)
     with pytest.raises(UserError, match=r"'cpu' cannot be used here \(no kernel image is available\)"):
         find_device("cpu")
+
+
+def test_a_cpu_without_instructions_for_bfloat16_says_that_it_is_slow(monkeypatch):
+    def have(**capabilities):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
+
+    have(avx512_f=True, avx512_bf16=False)
+    (warning,) = warn_of_emulation("bf16", CPU)
+    assert 'no instructions for bfloat16' in warning and '`precision="32"`' in warning
+    assert not warn_of_emulation("32", CPU) and not warn_of_emulation("bf16", torch.device("cuda"))
+    have(avx512_f=True, avx512_bf16=True)
+    assert not warn_of_emulation("bf16", CPU)
+    have(neon=True, bf16=True)
+    assert not warn_of_emulation("bf16", CPU)
+    monkeypatch.delattr(torch.cpu, "get_capabilities")  # an older torch
+    assert not warn_of_emulation("bf16", CPU)
 
 
 def test_precision_auto_is_float32_on_a_cpu_and_anything_else_stays():

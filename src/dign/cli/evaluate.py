@@ -14,6 +14,7 @@ from dign.cli.evaluation_outcome import describe_outcome
 from dign.cli.messages import say_on
 from dign.cli.opening import OF_MODEL, Outcome, open_model, results_place, show_progress
 from dign.cli.options import jpeg_option, print_json, set_option, skip_bad_option
+from dign.cli.usage_errors import name_options
 from dign.corruptions.settings import PROFILE_NAMES
 from dign.runs.config import PRECISIONS, RunConfig
 
@@ -133,11 +134,14 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
 
     measure = _choose_measurement(runs, options)
     from dign.core.allocator import reuse_memory
+    from dign.parallel.devices import pick_device, warn_of_emulation
     from dign.parallel.fabric import join_processes
 
     reuse_memory()
     team = join_processes(options["device"], options["devices"], options["nodes"])
     console = Console(stderr=True, quiet=bool(options["quiet"]) or not team.is_rank_zero)
+    for note in warn_of_emulation(options["precision"], team.device or pick_device(options["device"])):
+        say_on(console, name_options(note, click.get_current_context().command))
     outcomes: list[Outcome] = []
     with team.report_dead_peer("evaluate again"):
         for outcome in measure(runs, options, console, team):

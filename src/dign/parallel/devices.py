@@ -117,6 +117,20 @@ def check_precision(precision: str, device: torch.device) -> None:
         ) from error
 
 
+BFLOAT16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16", "avx10_2", "bf16", "sve_bf16")
+"""What torch calls the instructions of a CPU, any of which makes bfloat16 fast."""
+
+
+def warn_of_emulation(precision: str, device: torch.device) -> list[str]:
+    """A warning if a CPU has to emulate bfloat16, which takes it several times as long as float32."""
+    if precision != "bf16" or device.type != "cpu":
+        return []
+    capabilities = getattr(torch.cpu, "get_capabilities", dict)()  # an older torch does not know them
+    if not capabilities or any(capabilities.get(name) for name in BFLOAT16_INSTRUCTIONS):
+        return []
+    return ['Slow: this CPU has no instructions for bfloat16 and emulates them. `precision="32"` is faster.']
+
+
 def check_compiler(device: torch.device) -> None:
     """Raise a `UserError` if torch.compile lacks what it needs: a C++ compiler on a CPU, Triton and C on a GPU."""
     if device.type == "cuda" and not find_spec("triton"):

@@ -15,7 +15,7 @@ from dign.core.errors import UserError, summarize_error
 from dign.data.dataset import DataSet
 from dign.models import build, measure_channels, spread_indices
 from dign.parallel.batch_norm import synchronize_batch_norm
-from dign.parallel.devices import describe_device
+from dign.parallel.devices import describe_device, warn_of_emulation
 from dign.parallel.launching import torchrun_job_id
 from dign.parallel.team import Team
 from dign.runs.calibrate import check_noise
@@ -140,6 +140,7 @@ def _make_notes(config: RunConfig, data: DataSet, start: StartingWeights | None,
             f"The head starts from random weights, since `init` has none of its shape: {', '.join(start.fresh)}."
         )
     if device.type == "cpu":
+        notes += warn_of_emulation(config.precision, device)
         notes += warn_of_duration(_estimate_seconds(config, data))
     return notes
 
