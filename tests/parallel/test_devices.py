@@ -63,7 +63,7 @@ def test_a_cpu_without_instructions_for_bfloat16_says_that_it_is_slow(monkeypatc
 
     have(avx512_f=True, avx512_bf16=False)
     (warning,) = warn_of_emulation("bf16", CPU)
-    assert 'no instructions for bfloat16' in warning and '`precision="32"`' in warning
+    assert "no instructions for bfloat16" in warning and '`precision="32"`' in warning
     assert not warn_of_emulation("32", CPU) and not warn_of_emulation("bf16", torch.device("cuda"))
     have(avx512_f=True, avx512_bf16=True)
     assert not warn_of_emulation("bf16", CPU)

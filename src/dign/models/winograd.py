@@ -29,7 +29,7 @@ FEWEST_CHANNELS, MOST_CHANNELS = 48, 1024
 """With fewer, the transforms take longer than the products that they save; with more, kernels fill the memory."""
 FEWEST_TILES = 32
 """With fewer in a batch, it does not pay to transform the kernels."""
-AT_ONCE = 50_000
+AT_ONCE = 120_000
 """Tiles times channels, for each thread: enough for fast products of matrices, few enough for the caches."""
 
 
@@ -112,12 +112,12 @@ class _Convolution(torch.autograd.Function):
     def forward(x: Tensor, weight: Tensor) -> Tensor:
         images, kernels, of = _channels_last(x), _transformed_kernels(weight), _transforms()
         (height, width), (rows, columns) = x.shape[2:], _tiles(x)
-        out = x.new_empty(len(x), 4 * rows, 4 * columns, len(weight))
+        out = x.new_empty(len(x), height, width, len(weight))
         for part in _parts(x, weight):
             products = torch.bmm(_transformed_tiles(images[part], rows, columns), kernels)
-            tiles = _both_ways(of.output, products).view(4, 4, -1, rows, columns, len(weight))
+            tiles = _transform(of.output, products).view(4, 4, -1, rows, columns, len(weight))
             _write(out[part], tiles)
-        return _cropped(out, height, width)
+        return out
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
@@ -132,18 +132,18 @@ class _Convolution(torch.autograd.Function):
             return _differentiable_backward(above.permute(0, 3, 1, 2), x, weight, wanted)
         above, images, kernels, of = above.contiguous(), _channels_last(x), _transformed_kernels(weight), _transforms()
         (height, width), (rows, columns) = x.shape[2:], _tiles(x)
-        for_x = x.new_empty(len(x), 4 * rows, 4 * columns, x.shape[1]) if wanted[0] else None
+        for_x = x.new_empty(len(x), height, width, x.shape[1]) if wanted[0] else None
         for_kernels = torch.zeros_like(kernels) if wanted[1] else None
         for part in _parts(x, weight):
             tiles = functional.pad(above[part], (0, 0, 0, 4 * columns - width, 0, 4 * rows - height))
             tiles = tiles.view(-1, rows, 4, columns, 4, len(weight)).permute(2, 4, 0, 1, 3, 5)
-            products = _both_ways(of.output.T, tiles).view(36, -1, len(weight))
+            products = _transform(of.output.T, tiles).view(36, -1, len(weight))
             if for_kernels is not None:
                 for_kernels.baddbmm_(_transformed_tiles(images[part], rows, columns).mT, products)
             if for_x is not None:
                 _write(for_x[part], _overlaid(torch.bmm(products, kernels.mT), rows, columns))
         return (
-            None if for_x is None else _cropped(for_x, height, width).permute(0, 3, 1, 2),
+            None if for_x is None else for_x.permute(0, 3, 1, 2),
             None if for_kernels is None else _kernels_back(for_kernels),
         )
 
@@ -159,7 +159,10 @@ def _differentiable_backward(
 
 
 class _Transforms(NamedTuple):
-    """The matrices for one dimension."""
+    """The matrices for rows and columns in one: of 36 pixels, of 9 weights, to 16 outputs.
+
+    One product with 36 columns has twice the operations of two with 6, and takes a quarter of their time.
+    """
 
     input: Tensor
     kernel: Tensor
@@ -170,13 +173,12 @@ class _Transforms(NamedTuple):
 def _transforms() -> _Transforms:
     matrices = [torch.tensor(rows, dtype=torch.float64, device="cpu") for rows in (INPUT, KERNEL, OUTPUT)]
     matrices[1] /= 24
-    return _Transforms(*(matrix.float() for matrix in matrices))
+    return _Transforms(*(torch.kron(matrix, matrix).float() for matrix in matrices))
 
 
-def _both_ways(matrix: Tensor, x: Tensor) -> Tensor:
-    """A matrix (b,a) on rows and columns of squares of a * a numbers, the first dimensions of x: (b,b,the rest)."""
-    b, a = matrix.shape
-    return matrix @ (matrix @ x.reshape(a, -1)).view(b, a, -1)
+def _transform(matrix: Tensor, squares: Tensor) -> Tensor:
+    """A matrix (b,a) on squares of a numbers, the first two dimensions of `squares`: (b,the rest)."""
+    return matrix @ squares.reshape(matrix.shape[1], -1)
 
 
 def _channels_last(x: Tensor) -> Tensor:
@@ -201,13 +203,13 @@ def _transformed_tiles(images: Tensor, rows: int, columns: int) -> Tensor:
     image, row, column, channel = padded.stride()
     around = (6, 6, len(images), rows, columns, channels)
     pixels = padded.as_strided(around, (row, column, image, 4 * row, 4 * column, channel))
-    return _both_ways(_transforms().input, pixels).view(36, -1, channels)
+    return _transform(_transforms().input, pixels).view(36, -1, channels)
 
 
 def _overlaid(transformed: Tensor, rows: int, columns: int) -> Tensor:
     """The transpose of `_transformed_tiles`: tiles go back into the image, where each overlaps its neighbors."""
     channels = transformed.shape[2]
-    pixels = _both_ways(_transforms().input.T, transformed).view(6, 6, -1, rows, columns, channels)
+    pixels = _transform(_transforms().input.T, transformed).view(6, 6, -1, rows, columns, channels)
     pixels[4, :, :, :-1] += pixels[0, :, :, 1:]
     pixels[1, :, :, 1:] += pixels[5, :, :, :-1]
     pixels[:, 4, :, :, :-1] += pixels[:, 0, :, :, 1:]
@@ -216,23 +218,21 @@ def _overlaid(transformed: Tensor, rows: int, columns: int) -> Tensor:
 
 
 def _write(images: Tensor, tiles: Tensor) -> None:
-    """Tiles (4,4,N,rows,columns,C) to their places in images (N,H,W,C)."""
+    """Tiles (4,4,N,rows,columns,C) to their places in images (N,H,W,C), without what reaches beyond them."""
     _, _, n, rows, columns, channels = tiles.shape
-    images.view(n, rows, 4, columns, 4, channels).copy_(tiles.permute(2, 3, 0, 4, 1, 5))
-
-
-def _cropped(images: Tensor, height: int, width: int) -> Tensor:
-    """Images (N,H,W,C) without what tiles reach beyond them; a tensor of its own, never a view."""
-    whole = images.shape[1:3] == (height, width)
-    return images if whole else images[:, :height, :width].contiguous()
+    (height, width), whole = images.shape[1:3], (4 * rows, 4 * columns)
+    placed = images if (height, width) == whole else images.new_empty(n, *whole, channels)  # it stays in the caches
+    placed.view(n, rows, 4, columns, 4, channels).copy_(tiles.permute(2, 3, 0, 4, 1, 5))
+    if placed is not images:
+        images.copy_(placed[:, :height, :width])
 
 
 def _transformed_kernels(weight: Tensor) -> Tensor:
     outputs, inputs = weight.shape[:2]
-    return _both_ways(_transforms().kernel, weight.permute(2, 3, 1, 0)).view(36, inputs, outputs)
+    return _transform(_transforms().kernel, weight.permute(2, 3, 1, 0)).view(36, inputs, outputs)
 
 
 def _kernels_back(transformed: Tensor) -> Tensor:
     """The transpose of `_transformed_kernels`."""
-    weights = _both_ways(_transforms().kernel.T, transformed).view(3, 3, *transformed.shape[1:])
+    weights = _transform(_transforms().kernel.T, transformed).view(3, 3, *transformed.shape[1:])
     return weights.permute(3, 2, 0, 1)
