@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from dign.models import build, channel_statistics
-from dign.models.normalize import Normalize, Normalized
+from dign.models.normalize import Normalize, Normalized, Standardize
 
 MEAN, STD = [0.1, 0.2, 0.3], [0.5, 0.25, 0.2]
 
@@ -60,3 +60,41 @@ def test_statistics_are_of_images_from_the_first_to_the_last(count):
     images[-(count // 5) :] = 255
     mean, _ = channel_statistics(images, most=10)
     assert mean[0] == pytest.approx(count // 5 / count, abs=0.1) and mean[0] > 0
+
+
+def test_standardized_images_have_the_training_images_mean_and_deviation_and_keep_their_colors():
+    generator = torch.Generator().manual_seed(0)
+    mean, std = [0.2, 0.4, 0.6], [0.1, 0.2, 0.3]
+    images = torch.tensor(mean).view(3, 1, 1) + torch.tensor(std).view(3, 1, 1) * torch.randn(
+        1, 3, 64, 64, generator=generator
+    )
+    # An image that is as the training images are in the mean stays as it is.
+    torch.testing.assert_close(Standardize(mean, std)(images), Normalize(mean, std)(images), atol=0.05, rtol=0)
+    pixels = torch.rand(2, 3, 16, 16, generator=generator)
+    layer = Standardize([0.0] * 3, [1.0] * 3)
+    found = layer(pixels)
+    torch.testing.assert_close(found.mean(dim=(1, 2, 3)), torch.zeros(2), atol=1e-6, rtol=0)
+    torch.testing.assert_close(found.flatten(1).std(dim=1, correction=0), torch.ones(2))
+    offsets = pixels.mean(dim=(2, 3)) - pixels.mean(dim=(1, 2, 3)).unsqueeze(1)
+    torch.testing.assert_close(
+        found.mean(dim=(2, 3)) * pixels.flatten(1).std(dim=1, correction=0, keepdim=True), offsets
+    )
+
+
+def test_a_flat_image_stays_flat():
+    layer = Standardize([0.5] * 3, [0.25] * 3)
+    assert torch.equal(layer(torch.ones(1, 3, 4, 4)), torch.zeros(1, 3, 4, 4))
+    nearly = torch.full((1, 3, 8, 8), 0.5)
+    nearly[..., 0, 0] += 1 / 255
+    assert layer(nearly).abs().max() < 0.4
+
+
+@pytest.mark.parametrize("name", ["fastnet", "wide_fastnet"])
+def test_brightness_and_contrast_make_no_difference_to_a_standardized_model(name):
+    images = 0.25 + 0.5 * torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    built = dict(classes=10, image_size=(32, 32), mean=(0.4, 0.5, 0.6), std=(0.2, 0.25, 0.2))
+    model, plain = build(f"{name}_standardized", **built).eval(), build(name, **built).eval()
+    model.load_state_dict(plain.state_dict())  # the weights of one fit the other
+    with torch.no_grad():
+        torch.testing.assert_close(model(0.3 * images + 0.5), model(images), atol=1e-4, rtol=1e-4)
+        assert (plain(0.3 * images + 0.5) - plain(images)).abs().max() > 0.01

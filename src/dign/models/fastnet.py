@@ -11,8 +11,7 @@ class FastNet(nn.Module):
     """A 2x2 convolution, three stages of the given widths, global max-pool, linear.
 
     The first layer is set from the training images by `whiten` and stays so (its bias trains), unless `patches` says
-    how many filters it shall train. With `standardize`, each image gets mean 0 and standard deviation 1 first, so that
-    its brightness and contrast make no difference.
+    how many filters it shall train.
     """
 
     def __init__(
@@ -21,10 +20,9 @@ class FastNet(nn.Module):
         image_size: tuple[int, int],
         widths: Sequence[int] = (16, 64, 128),
         patches: int | None = None,
-        standardize: bool = False,
     ) -> None:
         super().__init__()
-        self.whitening, self.standardize = patches is None, standardize
+        self.whitening = patches is None
         patches = 2 * PATCH_VALUES if patches is None else patches
         self.patch = nn.Conv2d(3, patches, 2)
         self.patch.weight.requires_grad = not self.whitening
@@ -33,7 +31,6 @@ class FastNet(nn.Module):
         self.linear = nn.Linear(widths[-1], classes, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = standardize_each(x) if self.standardize else x
         x = self.stages(functional.gelu(self.patch(x)))
         # not amax: its derivative looks for values equal to it, which torch.compile may round in another way
         logits: Tensor = self.linear(x.flatten(2).max(dim=2).values)
@@ -48,7 +45,6 @@ class FastNet(nn.Module):
         """
         if not self.whitening:
             return
-        x = standardize_each(x) if self.standardize else x
         patches = functional.unfold(x, 2).transpose(1, 2).reshape(-1, PATCH_VALUES)
         variances, directions = torch.linalg.eigh(torch.cov(patches.double().T))
         filters = (directions / (variances + WHITENING_DAMPING).sqrt()).T.to(x.dtype).view(-1, 3, 2, 2)
@@ -62,21 +58,6 @@ PATCH_VALUES = 3 * 2 * 2
 
 WHITENING_DAMPING = 0.1
 """Added to the variances of the normalized patches, about those of noise with a standard deviation of 0.08 pixels."""
-
-
-LEAST_DEVIATION = 0.05
-"""Of an image that is standardized, in units of the training images': what is flatter stays so."""
-
-
-def standardize_each(x: Tensor) -> Tensor:
-    """Images (N,C,H,W) with mean 0 and standard deviation 1 over all channels, which keeps their colors.
-
-    >>> image = torch.rand(1, 3, 8, 8)
-    >>> torch.testing.assert_close(standardize_each(0.2 * image + 0.3), standardize_each(image))
-    """
-    x = x - x.mean(dim=(1, 2, 3), keepdim=True)
-    variance = x.square().mean(dim=(1, 2, 3), keepdim=True)
-    return x / variance.clamp(min=LEAST_DEVIATION**2).sqrt()
 
 
 class Stage(nn.Module):
@@ -110,16 +91,6 @@ def shift_only_norm(channels: int) -> nn.BatchNorm2d:
 def wide_fastnet(classes: int, image_size: tuple[int, int]) -> FastNet:
     """FastNet at the widths of the 2024 speed record on CIFAR-10: an hour or two of a CPU, a minute of a GPU."""
     return FastNet(classes, image_size, widths=(64, 256, 256))
-
-
-def fastnet_standardized(classes: int, image_size: tuple[int, int]) -> FastNet:
-    """FastNet to which brightness and contrast of an image make no difference."""
-    return FastNet(classes, image_size, standardize=True)
-
-
-def wide_fastnet_standardized(classes: int, image_size: tuple[int, int]) -> FastNet:
-    """`wide_fastnet` likewise; it can start from the weights of that."""
-    return FastNet(classes, image_size, widths=(64, 256, 256), standardize=True)
 
 
 def tinynet(classes: int, image_size: tuple[int, int]) -> FastNet:

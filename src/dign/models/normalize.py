@@ -22,6 +22,28 @@ class Normalize(nn.Module):
         return (x - self.mean) / self.std
 
 
+class Standardize(Normalize):
+    """As `Normalize`, of images that are given the mean and the standard deviation of the training images first.
+
+    Brightness and contrast of an image then make no difference, as long as no value is clipped; its colors do.
+
+    >>> images = 0.2 + 0.5 * torch.rand(2, 3, 8, 8)
+    >>> standardize = Standardize(mean=[0.4, 0.5, 0.6], std=[0.2, 0.2, 0.3])
+    >>> torch.testing.assert_close(standardize(0.1 * images + 0.7), standardize(images))
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        mean = self.mean.mean()
+        std = (self.std.square() + (self.mean - mean).square()).mean().sqrt()  # of all channels' values together
+        x = x - x.mean(dim=(1, 2, 3), keepdim=True)
+        variance = x.square().mean(dim=(1, 2, 3), keepdim=True)
+        return super().forward(x * (std / variance.clamp(min=LEAST_DEVIATION**2).sqrt()) + mean)
+
+
+LEAST_DEVIATION = 0.0125
+"""Standard deviation, three gray levels, below which an image is flat and stays so."""
+
+
 class Normalized(nn.Module):
     """A model that wants normalized images, as one that takes images in [0,1].
 

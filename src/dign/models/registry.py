@@ -12,7 +12,7 @@ from dign.core.pixels import to_float
 from dign.core.seeds import preserve_global_generators, seed_global_generators
 from dign.models.densenet import DenseNet121
 from dign.models.efficientnet_lite import EfficientNetLite0
-from dign.models.fastnet import FastNet, fastnet_standardized, tinynet, wide_fastnet, wide_fastnet_standardized
+from dign.models.fastnet import FastNet, tinynet, wide_fastnet
 from dign.models.libraries import (
     PREFIXES,
     TIMM,
@@ -22,22 +22,25 @@ from dign.models.libraries import (
     read_timm_preprocessing,
     read_torchvision_preprocessing,
 )
-from dign.models.normalize import Normalize, spread_indices
+from dign.models.normalize import Normalize, Standardize, spread_indices
 from dign.models.preprocessing import Preprocessing
 from dign.models.resnet import ResNet18, wide_resnet18
 
 MODELS: dict[str, Callable[[int, tuple[int, int]], nn.Module]] = {
     "tinynet": tinynet,
     "fastnet": FastNet,
-    "fastnet_standardized": fastnet_standardized,
+    "fastnet_standardized": FastNet,
     "wide_fastnet": wide_fastnet,
-    "wide_fastnet_standardized": wide_fastnet_standardized,
+    "wide_fastnet_standardized": wide_fastnet,
     "resnet18": ResNet18,
     "wide_resnet18": wide_resnet18,
     "densenet121": DenseNet121,
     "efficientnet_lite0": EfficientNetLite0,
 }
 """Name to a function of (classes, image size)."""
+
+STANDARDIZED = ("fastnet_standardized", "wide_fastnet_standardized")
+"""Those whose images are standardized one by one."""
 
 
 def build(
@@ -78,7 +81,8 @@ def build(
             body = MODELS[name](classes, image_size)
         else:
             raise unknown_name("model", name, [*MODELS, "timm:NAME", "torchvision:NAME"])
-    return nn.Sequential(Normalize(mean, std), body)
+    normalize = Standardize if name in STANDARDIZED else Normalize
+    return nn.Sequential(normalize(mean, std), body)
 
 
 def find_preprocessing(name: str) -> Preprocessing:
