@@ -92,7 +92,7 @@ def test_a_flat_image_stays_flat():
 @pytest.mark.parametrize("name", ["fastnet", "wide_fastnet"])
 def test_brightness_and_contrast_make_no_difference_to_a_standardized_model(name):
     images = 0.25 + 0.5 * torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
-    built = dict(classes=10, image_size=(32, 32), mean=(0.4, 0.5, 0.6), std=(0.2, 0.25, 0.2))
+    built = {"classes": 10, "image_size": (32, 32), "mean": (0.4, 0.5, 0.6), "std": (0.2, 0.25, 0.2)}
     model, plain = build(f"{name}_standardized", **built).eval(), build(name, **built).eval()
     model.load_state_dict(plain.state_dict())  # the weights of one fit the other
     with torch.no_grad():
