@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes this folder and models/cifar10 from the run that `make cifar10` leaves.
-#   sh results/allout-cifar10/make.sh runs/allout-second
+# Makes the folder of results and the model from the run that `make cifar10` or `make cifar10-hybrid` leaves.
+#   sh results/allout-cifar10/make.sh runs/allout-second results/allout-cifar10 models/cifar10
+#   sh results/allout-cifar10/make.sh runs/allout-hybrid results/hybrid-cifar10 models/cifar10-hybrid
 set -e
-run=${1:?name the run folder}
-here=$(dirname "$0")
-cp "$run/results.json" "$run/run.json" "$run/config.toml" "$run/metrics.jsonl" "$here"
-dign report "$run" --quiet --out "$here/report.html" --figure "$here/allout.png"
-dign report "$run" --quiet --format markdown --out "$here/table.md"
-rm -rf models/cifar10
-dign hub save "$run" models/cifar10 --license mit
+run=${1:?name the run folder} results=${2:?name the folder of results} model=${3:?name the folder of the model}
+cp "$run/results.json" "$run/run.json" "$run/config.toml" "$run/metrics.jsonl" "$results"
+dign report "$run" --quiet --out "$results/report.html" --figure "$results/$(basename "$results" -cifar10).png"
+dign report "$run" --quiet --format markdown --out "$results/table.md"
+rm -rf "$model"
+dign hub save "$run" "$model" --license mit

@@ -60,6 +60,22 @@ def test_a_temperature_of_a_model_that_dign_did_not_train_comes_with_a_warning(d
     assert dign_command("evaluate", *words) == (0, "", "")
 
 
+def test_results_of_another_model_are_not_replaced(dign_command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine_kept.py").write_text(MODEL)
+    words = ("--model", "mine_kept:make", "--data", "digits", "--size", "8", "--only", "fog", "--severity", "1")
+    words += ("--images", "5", "--device", "cpu", "-q")
+    assert dign_command("evaluate", *words, "--label", "mine")[0] == 0
+    before = (tmp_path / "results.json").read_bytes()
+    code, _, err = dign_command("evaluate", *words, "--label", "another")
+    assert code == 2 and "results.json holds the results of 'mine': choose another file for those of 'another'" in err
+    assert (tmp_path / "results.json").read_bytes() == before
+    (tmp_path / "notes.json").write_text('{"mine": 1}')
+    code, _, err = dign_command("evaluate", *words, "--out", "notes.json")
+    assert code == 2 and "notes.json" in err and (tmp_path / "notes.json").read_text() == '{"mine": 1}'
+    assert dign_command("evaluate", *words, "--label", "another", "--out", "another") == (0, "", "")
+
+
 def test_no_bar_outside_a_terminal(capsys):
     with show_progress(Console(stderr=True), "evaluate") as follow:
         follow(1, 2)

@@ -263,6 +263,7 @@ def _evaluate_opened(
 
     data = limit_split(found.data, options["split"], options["images"])
     with team.all_or_none():
+        _refuse_to_replace(out, subject.about.name)
         conditions = _conditions(options) if options["benchmark"] is None else _open_benchmark(found, options)
     title = f"evaluate {subject.about.name}"
     with show_progress(console, title, all_images=not options["images"]) as follow:
@@ -273,6 +274,15 @@ def _evaluate_opened(
             write_json(out.with_name(EXAMPLES_FILE), examples)
             results.save(out)
     return describe_outcome(subject.about.name, results)
+
+
+def _refuse_to_replace(out: Path, name: str) -> None:
+    """Refuse a file with the results of another model, or with something else, before anything is measured."""
+    from dign.core.errors import UserError
+    from dign.evaluation.results import Results
+
+    if out.exists() and (there := Results.load(out).run.name) != name:
+        raise UserError(f"{out} holds the results of '{there}': choose another file for those of '{name}' (--out).")
 
 
 def _open_benchmark(found: RunData, options: dict[str, Any]) -> Benchmark:
