@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 
 from dign.cli import main
 from dign.evaluation.results import Results
@@ -42,3 +43,13 @@ def test_json_has_the_calibrator_proper_scores_and_promises(dign_command, tmp_pa
     assert document["uncertainty"]["noise"]["nll"] == results.uncertainty.noise.nll
     kept = document["promises"]["kept"]["noise"]
     assert kept == results.corruptions["shot_noise"].severities[3].promises.to_json(), "one condition is its own pool"
+
+
+def test_bfloat16_on_a_cpu_without_it_is_said_to_be_slow(dign_command, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True}, raising=False)
+    run = train({"data": "digits", "size": 8, "epochs": 1, "precision": "bf16"}, tmp_path / "run", quiet=True)
+    assert any("no instructions for bfloat16" in note for note in run.info["notes"])
+    words = ("evaluate", run.path, "--only", "shot_noise", "--severity", "3", "--images", "20")
+    code, _, err = dign_command(*words, "--precision", "bf16")
+    assert code == 0 and "Slow: this CPU has no instructions for bfloat16" in err and "--precision 32 is faster" in err
+    assert "Slow" not in dign_command(*words)[2]

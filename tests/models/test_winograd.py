@@ -31,7 +31,13 @@ def agree(ours, theirs, within=3e-5):
     [(3, 48, 64, 8, 8), (1, 50, 49, 4, 16), (2, 5, 3, 7, 10), (5, 3, 2, 1, 3), (40, 4, 4, 31, 31)],
 )
 @pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
-def test_outcome_and_gradients_are_those_of_a_direct_convolution(images, inputs, outputs, height, width, layout):
+@pytest.mark.parametrize("at_once", [None, 1, 800])  # in one part, one by one, and 40 images three by three
+def test_outcome_and_gradients_are_those_of_a_direct_convolution(
+    images, inputs, outputs, height, width, layout, at_once, monkeypatch
+):
+    if at_once is not None:
+        monkeypatch.setattr(dign.models.winograd, "AT_ONCE", at_once)
+        monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     torch.manual_seed(0)
     x = torch.randn(images, inputs, height, width).contiguous(memory_format=layout).requires_grad_()
     weight = torch.randn(outputs, inputs, 3, 3).requires_grad_()

@@ -140,7 +140,8 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
     reuse_memory()
     team = join_processes(options["device"], options["devices"], options["nodes"])
     console = Console(stderr=True, quiet=bool(options["quiet"]) or not team.is_rank_zero)
-    for note in warn_of_emulation(options["precision"], team.device or pick_device(options["device"])):
+    device = team.device or pick_device(options["device"])
+    for note in warn_of_emulation(options["precision"], device):
         say_on(console, name_options(note, click.get_current_context().command))
     outcomes: list[Outcome] = []
     with team.report_dead_peer("evaluate again"):

@@ -32,9 +32,9 @@ METHODS = {
 MODELS = {
     "tinynet": "three-stage net for demonstrations, 0.04 M parameters",
     "fastnet": "three-stage net for CPUs, widths 16-64-128, whitened input, 0.3 M parameters",
-    "fastnet_standardized": "fastnet to which brightness and contrast of an image make no difference",
+    "fastnet_standardized": "fastnet, each image given the same brightness and contrast first",
     "wide_fastnet": "fastnet of widths 64-256-256, 2.0 M parameters",
-    "wide_fastnet_standardized": "wide_fastnet to which brightness and contrast of an image make no difference",
+    "wide_fastnet_standardized": "wide_fastnet, each image given the same brightness and contrast first",
     "resnet18": "ResNet-18 for small images, 11.2 M parameters",
     "wide_resnet18": "ResNet-18 of five times the width, 279 M parameters",
     "densenet121": "DenseNet-121 at growth rate 12, 1.0 M parameters",

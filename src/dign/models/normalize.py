@@ -25,7 +25,8 @@ class Normalize(nn.Module):
 class Standardize(Normalize):
     """As `Normalize`, of images that are given the mean and the standard deviation of the training images first.
 
-    Brightness and contrast of an image then make no difference, as long as no value is clipped; its colors do.
+    Brightness and contrast of an image then make no difference, as long as no value is clipped and its deviation stays
+    above `LEAST_DEVIATION`; its colors do.
 
     >>> images = 0.2 + 0.5 * torch.rand(2, 3, 8, 8)
     >>> standardize = Standardize(mean=[0.4, 0.5, 0.6], std=[0.2, 0.2, 0.3])
@@ -41,7 +42,7 @@ class Standardize(Normalize):
 
 
 LEAST_DEVIATION = 0.0125
-"""Standard deviation, three gray levels, below which an image is flat and stays so."""
+"""Standard deviation, three gray levels, from which on down contrast is not raised further: a flat image stays flat."""
 
 
 class Normalized(nn.Module):

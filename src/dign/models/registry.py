@@ -39,7 +39,7 @@ MODELS: dict[str, Callable[[int, tuple[int, int]], nn.Module]] = {
 }
 """Name to a function of (classes, image size)."""
 
-STANDARDIZED = ("fastnet_standardized", "wide_fastnet_standardized")
+STANDARDIZED = tuple(name for name in MODELS if name.endswith("_standardized"))
 """Those whose images are standardized one by one."""
 
 

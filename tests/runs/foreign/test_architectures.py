@@ -34,6 +34,18 @@ def test_weights_that_dign_trained_bring_their_normalization(tmp_path):
     assert torch.equal(model(images), network(images)) and model.normalizes
 
 
+def test_a_standardizing_model_is_opened_with_its_normalization_or_not_at_all(tmp_path):
+    network = build("fastnet_standardized", classes=4, image_size=(16, 16), mean=[0.1] * 3, std=[0.2] * 3).eval()
+    save_file(network.state_dict(), tmp_path / "w.safetensors")
+    size = Preprocessing(size=16)
+    model = open_model("fastnet_standardized", weights=tmp_path / "w.safetensors", preprocessing=size)
+    images = torch.rand(2, 3, 16, 16)
+    assert torch.equal(model(images), network(images))
+    save_file(network[1].state_dict(), tmp_path / "bare.safetensors")
+    with pytest.raises(UserError, match="has no normalization, which fastnet_standardized standardizes images by"):
+        open_model("fastnet_standardized", weights=tmp_path / "bare.safetensors", preprocessing=size)
+
+
 def test_weights_of_another_architecture_are_listed(tmp_path):
     torch.save(build("resnet18", classes=4, image_size=(32, 32))[1].state_dict(), tmp_path / "w.pth")
     with pytest.raises(UserError, match=r"w.pth does not fit the model: it lacks .*; it has .*; choose the `model`"):

@@ -11,6 +11,7 @@ from dign.core.errors import UserError
 from dign.models import build, fetch_pretrained, find_preprocessing
 from dign.models.libraries import PREFIXES
 from dign.models.preprocessing import Preprocessing
+from dign.models.registry import STANDARDIZED
 from dign.runs.checkpoints import read_tensors
 from dign.runs.foreign.model import ForeignModel
 from dign.runs.weight_matching import (
@@ -37,6 +38,10 @@ def open_architecture(name: str, weights: str | Path | None, given: Preprocessin
     check_match(where, tensors, wanted, set(NORMALIZATION))
     model.load_state_dict(tensors, strict=False)  # known to fit; the normalization may be left out
     inside = all(key in tensors for key in NORMALIZATION)
+    if name in STANDARDIZED and not inside:
+        raise UserError(
+            f"{where} has no normalization, which {name} standardizes images by: name a file that `dign train` saved."
+        )
     network = model if inside else network_of(model)
     label = Path(weights).stem if weights else name
     return ForeignModel(network, label, given if inside else known, normalizes=inside)
