@@ -62,9 +62,18 @@ FILES = sorted(
 )
 
 
+def is_same(ours, theirs):
+    """Equal, numbers to twelve digits: pools over further sets are summed anew, and the last digit is the CPU's."""
+    if isinstance(theirs, dict):
+        return ours.keys() == theirs.keys() and all(is_same(ours[key], theirs[key]) for key in theirs)
+    if isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(map(is_same, ours, theirs))
+    return ours == (pytest.approx(theirs, rel=1e-12, abs=0) if isinstance(theirs, float) else theirs)
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_every_published_file_is_read_and_written_as_it_stands(path):
-    assert Results.load(path).to_json() == json.loads(path.read_text())
+    assert is_same(Results.load(path).to_json(), json.loads(path.read_text()))
 
 
 def test_a_frame_has_a_row_for_each_condition(results):
