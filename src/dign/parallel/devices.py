@@ -127,7 +127,7 @@ def warn_of_emulation(precision: str, device: torch.device) -> list[str]:
     """A warning if a CPU has to emulate bfloat16, which takes it several times as long as float32."""
     if precision != "bf16" or device.type != "cpu":
         return []
-    capabilities: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # an older torch does not know them
+    capabilities: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in older torch
     if not capabilities or any(capabilities.get(name) for name in BFLOAT16_INSTRUCTIONS):
         return []
     return ['Slow: this CPU has no instructions for bfloat16 and emulates them. `precision="32"` is faster.']
