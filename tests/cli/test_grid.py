@@ -1,6 +1,7 @@
 """`dign grid`: the plan without running it, and mistakes in one sentence."""
 
 import pytest
+import torch
 
 from dign.cli import main
 
@@ -46,3 +47,14 @@ def test_mistakes_on_the_command_line(tmp_path, capsys, words, sentence):
     assert end.value.code == 2
     said = capsys.readouterr().err
     assert sentence in said and len(said.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(("trains", "evaluates", "times"), [("32", "32", 0), ("bf16", "32", 1), ("bf16", "bf16", 1)])
+def test_a_precision_that_this_cpu_emulates_is_said_once(tmp_path, capsys, monkeypatch, trains, evaluates, times):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True}, raising=False)
+    file = tmp_path / "grid.toml"
+    file.write_text(f'device = "cpu"\nprecision = "{trains}"\n{GRID}precision = "{evaluates}"\n')
+    with pytest.raises(SystemExit) as end:
+        main(["grid", str(file), "--out", str(tmp_path / "runs"), "--dry-run", "--no-measure"])
+    assert end.value.code == 0
+    assert capsys.readouterr().err.count("this CPU has no instructions for bfloat16") == times

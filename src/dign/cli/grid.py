@@ -92,12 +92,23 @@ def _run(whole: Plan, plan: Plan, out: str, options: dict[str, Any]) -> dict[str
     try:
         if not options["quiet"]:
             _show_plan(plan, states, out, engine, measure=options["measure"])
+            if options["engine"] == "local":
+                _warn_of_emulation(plan)
         if options["dry_run"]:
             return {}
         with RunningView(plan, states, open_store(out), quiet=options["quiet"]) as view:
             return collect_failures(run_plan(plan.runs, states, engine, out, view))
     finally:
         engine.close()
+
+
+def _warn_of_emulation(plan: Plan) -> None:
+    """Say once what each run would only write into its own notes: that this machine emulates the grid's precision."""
+    from dign.parallel.devices import pick_device, warn_of_emulation
+
+    wanted = {(each.precision, run.config.device) for run in plan.runs for each in (run.config, run.evaluation)}
+    for note in {note for precision, device in wanted for note in warn_of_emulation(precision, pick_device(device))}:
+        say(note)
 
 
 def _make_engine(plan: Plan, out: str, options: dict[str, Any]) -> Engine:
