@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the table, the page and the figure of this folder from the runs of experiments/laptop-tiny-imagenet-20.toml.
-#   sh results/tiny-imagenet-20/make.sh RUNS        RUNS: the folder with the three runs
+# Makes the table, the page and the figure of this folder from the runs of experiments/laptop-sigma-tiny-imagenet-20.toml.
+#   sh results/tiny-imagenet-20/make.sh RUNS        RUNS: the folder with the runs
 set -e
 runs=${1:?name the folder of the runs}
 here=$(dirname "$0")
