@@ -121,7 +121,8 @@ def test_a_net_gives_the_same_loss_and_gradients(calls):
         loss.backward()
     for theirs, mine in zip(plain.parameters(), ours.parameters(), strict=True):
         if theirs.requires_grad:
-            torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-3, atol=1e-3 * float(theirs.grad.abs().max()))
+            # as a whole: where two values are all but equal, rounding decides which of them a max-pool takes
+            assert (mine.grad - theirs.grad).norm() < 1e-3 * theirs.grad.norm()
 
 
 def test_second_derivatives_are_those_of_a_direct_convolution():
