@@ -35,6 +35,7 @@ def agree(ours, theirs, within=3e-5):
 def test_outcome_and_gradients_are_those_of_a_direct_convolution(
     images, inputs, outputs, height, width, layout, at_once, monkeypatch
 ):
+    monkeypatch.setattr(dign.models.winograd, "TILES_PER_CHANNEL", 10**6)
     if at_once is not None:
         monkeypatch.setattr(dign.models.winograd, "AT_ONCE", at_once)
         monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
@@ -49,6 +50,16 @@ def test_outcome_and_gradients_are_those_of_a_direct_convolution(
         torch.autograd.grad(found, (x, weight), above), torch.autograd.grad(expected, (x, weight), above), strict=True
     ):
         agree(ours, theirs)
+
+
+@pytest.mark.parametrize(("channels", "images"), [(64, 32), (128, 64), (256, 117)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_parts_grow_with_the_channels_until_they_fill_the_caches(channels, images, threads, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    x, weight = torch.empty(500, channels, 8, 8, device="meta"), torch.empty(16, channels, 3, 3, device="meta")
+    parts = dign.models.winograd._parts(x, weight)
+    assert parts[0] == slice(0, threads * images)
+    assert [i for part in parts for i in range(500)[part]] == list(range(500))
 
 
 def test_only_the_gradients_that_are_wanted_are_made(monkeypatch):

@@ -31,6 +31,8 @@ FEWEST_TILES = 32
 """With fewer in a batch, it does not pay to transform the kernels."""
 AT_ONCE = 120_000
 """Tiles times channels, for each thread: enough for fast products of matrices, few enough for the caches."""
+TILES_PER_CHANNEL = 2
+"""At most so many at once: more do not make the products faster, and fewer stay in the caches from step to step."""
 
 
 def use_winograd(model: nn.Module) -> nn.Module:
@@ -192,8 +194,9 @@ def _tiles(x: Tensor) -> tuple[int, int]:
 
 def _parts(x: Tensor, weight: Tensor) -> list[slice]:
     """So many images at a time that the transformed ones stay in the caches."""
-    rows, columns = _tiles(x)
-    size = max(1, AT_ONCE * torch.get_num_threads() // (rows * columns * max(weight.shape[:2])))
+    (rows, columns), channels = _tiles(x), max(weight.shape[:2])
+    tiles = min(AT_ONCE // channels, TILES_PER_CHANNEL * channels) * torch.get_num_threads()
+    size = max(1, tiles // (rows * columns))
     return [slice(first, first + size) for first in range(0, len(x), size)]
 
 
