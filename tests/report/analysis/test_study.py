@@ -175,9 +175,17 @@ def test_variants_whose_settings_are_long_have_letters_in_the_order_of_their_set
     assert len({group.slot for group in study.groups}) == 4
 
 
+def test_where_one_setting_differs_and_has_a_long_name_its_values_stand_alone(fake_run, tmp_path):
+    for sigma in (0.6, 0.2):
+        for method in ("DiGN", "DiGN w/o CR"):
+            fake_run(tmp_path / f"{method[5:7]}-{sigma}", method, config={"sigma_max": sigma})
+    labels = [group.label for group in make_study(*load_runs([tmp_path])).groups]
+    assert labels == ["DiGN w/o CR (0.2)", "DiGN w/o CR (0.6)", "DiGN (sigma_max 0.2)", "DiGN (sigma_max 0.6)"]
+
+
 def test_more_variants_than_letters_have_numbers(fake_run, tmp_path):
     for index in range(28):
-        fake_run(tmp_path / str(index), "DiGN", images=20, config={"a_setting_with_a_long_name": index})
+        fake_run(tmp_path / str(index), "DiGN", images=20, config={"setting": f"a value that is long {index:02}"})
     labels = [group.label for group in make_study(*load_runs([tmp_path])).groups]
     assert labels[25:] == ["DiGN Z", "DiGN 27", "DiGN 28"]
 

@@ -203,16 +203,28 @@ def _natural(setting: tuple[str, str]) -> tuple[float, str]:
 
 
 def _with_labels(groups: Sequence[Group]) -> list[Group]:
-    """Names that fit into a chart: the method's, with the settings where they are short, else with a letter."""
-    variants: dict[str, dict[tuple[tuple[str, str], ...], str]] = {}
+    """Names that fit into a chart: the method's, with its settings where they are short, else with a letter.
+
+    If it is one setting that differs, its values alone come before letters.
+    """
+    variants: dict[str, list[Group]] = {}
     for group in groups:
-        variants.setdefault(group.title, {})[group.settings] = spell_out(group)
-    for title, labels in variants.items():
-        if any(len(label) > max(LONGEST_LABEL, len(title)) for label in labels.values()):
-            marks = [*string.ascii_uppercase, *map(str, range(len(string.ascii_uppercase) + 1, len(labels) + 1))]
-            found = [settings for settings in labels if settings]
-            labels |= {settings: f"{title} {mark}" for settings, mark in zip(found, marks, strict=False)}
-    return [replace(group, label=variants[group.title][group.settings]) for group in groups]
+        variants.setdefault(group.title, []).append(group)
+    labels = {title: _labels(title, of_title) for title, of_title in variants.items()}
+    return [replace(group, label=labels[group.title][group.settings]) for group in groups]
+
+
+def _labels(title: str, variants: Sequence[Group]) -> dict[tuple[tuple[str, str], ...], str]:
+    """A label for each of the settings of a method's groups."""
+    spelled = {group.settings: spell_out(group) for group in variants}
+    names = {name for settings in spelled for name, _ in settings}
+    values = {settings: " ".join((title, *(f"({value})" for _, value in settings))) for settings in spelled}
+    for labels in (spelled, values) if len(names) == 1 and RUN not in names else (spelled,):
+        if all(len(label) <= max(LONGEST_LABEL, len(title)) for label in labels.values()):
+            return labels
+    marks = [*string.ascii_uppercase, *map(str, range(len(string.ascii_uppercase) + 1, len(spelled) + 1))]
+    lettered = (settings for settings in spelled if settings)
+    return spelled | {settings: f"{title} {mark}" for settings, mark in zip(lettered, marks, strict=False)}
 
 
 def spell_out(group: Group) -> str:
