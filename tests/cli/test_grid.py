@@ -58,3 +58,13 @@ def test_a_precision_that_this_cpu_emulates_is_said_once(tmp_path, capsys, monke
         main(["grid", str(file), "--out", str(tmp_path / "runs"), "--dry-run", "--no-measure"])
     assert end.value.code == 0
     assert capsys.readouterr().err.count("this CPU has no instructions for bfloat16") == times
+
+
+def test_a_grid_for_a_gpu_that_this_machine_lacks_shows_its_plan(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True}, raising=False)
+    file = tmp_path / "grid.toml"
+    file.write_text(f'device = "cuda"\nprecision = "bf16"\n{GRID}')
+    with pytest.raises(SystemExit) as end:
+        main(["grid", str(file), "--out", str(tmp_path / "runs"), "--dry-run", "--no-measure"])
+    said = capsys.readouterr().err
+    assert end.value.code == 0 and "0 done" in said and "bfloat16" not in said

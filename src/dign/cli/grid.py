@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from dign.cli.options import json_option, print_json, quiet_option
 
 if TYPE_CHECKING:
     from dign.grid.engines import Engine
-    from dign.grid.plan import Plan
+    from dign.grid.plan import Plan, PlannedRun
 
 
 @click.command("grid", short_help="Run many trainings and evaluations from one file.")
@@ -82,6 +83,7 @@ def _check_options(options: dict[str, Any]) -> None:
 def _run(whole: Plan, plan: Plan, out: str, options: dict[str, Any]) -> dict[str, str]:
     """Show the plan and run it; returns the failed runs with a sentence each."""
     from dign.grid.scheduling import check_benchmarks, collect_failures, read_states, run_plan
+    from dign.grid.state import Stage
     from dign.grid.storage import open_store
     from dign.grid.view import RunningView
 
@@ -93,7 +95,7 @@ def _run(whole: Plan, plan: Plan, out: str, options: dict[str, Any]) -> dict[str
         if not options["quiet"]:
             _show_plan(plan, states, out, engine, measure=options["measure"])
             if options["engine"] == "local":
-                _warn_of_emulation(plan)
+                _warn_of_emulation([run for run in plan.runs if states[run.name].stage is not Stage.DONE])
         if options["dry_run"]:
             return {}
         with RunningView(plan, states, open_store(out), quiet=options["quiet"]) as view:
@@ -102,12 +104,16 @@ def _run(whole: Plan, plan: Plan, out: str, options: dict[str, Any]) -> dict[str
         engine.close()
 
 
-def _warn_of_emulation(plan: Plan) -> None:
-    """Say once what each run would only write into its own notes: that this machine emulates the grid's precision."""
-    from dign.parallel.devices import pick_device, warn_of_emulation
+def _warn_of_emulation(runs: Sequence[PlannedRun]) -> None:
+    """Say once what each run would only write into its own notes: that this machine emulates its precision."""
+    import torch
 
-    wanted = {(each.precision, run.config.device) for run in plan.runs for each in (run.config, run.evaluation)}
-    for note in {note for precision, device in wanted for note in warn_of_emulation(precision, pick_device(device))}:
+    from dign.parallel.devices import warn_of_emulation
+
+    # By name: to look for a GPU is for the processes of the runs, and one that is missing is theirs to tell.
+    on_cpu = ("cpu",) if torch.cuda.is_available() else ("cpu", "auto")
+    chosen = (each.precision for run in runs if run.config.device in on_cpu for each in (run.config, run.evaluation))
+    for note in {note for precision in chosen for note in warn_of_emulation(precision, torch.device("cpu"))}:
         say(note)
 
 

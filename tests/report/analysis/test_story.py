@@ -47,6 +47,12 @@ def test_a_letter_is_explained_at_once(fake_run, tmp_path):
     assert "1 method in 2 variants" in build_page(study)
 
 
+def test_the_name_of_a_bare_value_is_told_at_once(fake_run, tmp_path):
+    for sigma in (0.2, 0.6):
+        fake_run(tmp_path / str(sigma), "DiGN w/o CR", config={"sigma_max": sigma})
+    assert opening(study_of([tmp_path]))[0].startswith("DiGN w/o CR (sigma_max 0.2) is the best of 2")
+
+
 def test_significance_is_spoken_of_where_there_are_seeds(grid_runs):
     assert re.search(
         r"over 3 seeds \(p [=<] 0\.\d+, corrected for 45 pairs\)", " ".join(opening(study_of([grid_runs])))

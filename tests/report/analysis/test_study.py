@@ -183,6 +183,20 @@ def test_where_one_setting_differs_and_has_a_long_name_its_values_stand_alone(fa
     assert labels == ["DiGN w/o CR (0.2)", "DiGN w/o CR (0.6)", "DiGN (sigma_max 0.2)", "DiGN (sigma_max 0.6)"]
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ({"settings.dign.weight": 1, "settings.augmix.weight": 12}, {"settings.dign.weight": 12}),  # two of one name
+        ({"sigma_max_of_branches": True}, {"sigma_max_of_branches": False}),  # a bare word says nothing
+    ],
+)
+def test_values_that_would_not_be_understood_alone_have_letters(fake_run, tmp_path, settings):
+    for index, config in enumerate(settings):
+        fake_run(tmp_path / str(index), "DiGN+AugMix", config=config)
+    labels = [group.label for group in make_study(*load_runs([tmp_path])).groups]
+    assert labels == ["DiGN+AugMix A", "DiGN+AugMix B"]
+
+
 def test_more_variants_than_letters_have_numbers(fake_run, tmp_path):
     for index in range(28):
         fake_run(tmp_path / str(index), "DiGN", images=20, config={"setting": f"a value that is long {index:02}"})

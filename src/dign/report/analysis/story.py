@@ -59,8 +59,9 @@ def opening(study: Study) -> list[str]:
     cell = statistic_cell(best.statistic(quantity))
     what = quantity.help[0].lower() + quantity.help[1:].replace(", in percent.", "")
     name = name_of(best, study)
-    if best.settings and best.label != spell_out(best):  # a letter says nothing by itself
-        name = f"{name} ({best.settings_text})"
+    if best.settings and best.label != spell_out(best):  # a letter or a number says nothing by itself
+        bare = ", ".join(value for _, value in best.settings)
+        name = f"{name.replace(f' ({bare})', '')} ({best.settings_text})"
     standing = f" is the best of {len(ranked)}" if len(ranked) > 1 else ""
     lines = [f"{name}{standing}: {cell.plain} % {what} ({quantity.label})."]
     if quantity is not CLEAN_ACCURACY:

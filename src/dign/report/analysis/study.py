@@ -205,7 +205,7 @@ def _natural(setting: tuple[str, str]) -> tuple[float, str]:
 def _with_labels(groups: Sequence[Group]) -> list[Group]:
     """Names that fit into a chart: the method's, with its settings where they are short, else with a letter.
 
-    If it is one setting that differs, its values alone come before letters.
+    If one setting differs and its values are numbers, these alone come before letters.
     """
     variants: dict[str, list[Group]] = {}
     for group in groups:
@@ -217,14 +217,18 @@ def _with_labels(groups: Sequence[Group]) -> list[Group]:
 def _labels(title: str, variants: Sequence[Group]) -> dict[tuple[tuple[str, str], ...], str]:
     """A label for each of the settings of a method's groups."""
     spelled = {group.settings: spell_out(group) for group in variants}
-    names = {name for settings in spelled for name, _ in settings}
     values = {settings: " ".join((title, *(f"({value})" for _, value in settings))) for settings in spelled}
-    for labels in (spelled, values) if len(names) == 1 and RUN not in names else (spelled,):
+    one_number = all(len(settings) <= 1 and _are_numbers(settings) for settings in spelled)
+    for labels in (spelled, values) if one_number else (spelled,):
         if all(len(label) <= max(LONGEST_LABEL, len(title)) for label in labels.values()):
             return labels
     marks = [*string.ascii_uppercase, *map(str, range(len(string.ascii_uppercase) + 1, len(spelled) + 1))]
     lettered = (settings for settings in spelled if settings)
     return spelled | {settings: f"{title} {mark}" for settings, mark in zip(lettered, marks, strict=False)}
+
+
+def _are_numbers(settings: tuple[tuple[str, str], ...]) -> bool:
+    return all(name != RUN and _natural((name, value))[0] < math.inf for name, value in settings)
 
 
 def spell_out(group: Group) -> str:
