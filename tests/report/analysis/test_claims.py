@@ -19,6 +19,7 @@ from dign.report.analysis.claims import (
     check_claim,
     check_claims,
     claims_table,
+    select_variants,
 )
 from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA_N
 from dign.report.analysis.study import Group, make_study
@@ -134,10 +135,10 @@ def test_luck_of_training_and_of_images_together_decides_at_most_five_reports_of
         difficulty = 2 * generator.normal(size=500)
         worlds = [
             [
-                Group(name, name, "m", tuple(train_alike(generator, difficulty, seed) for seed in range(seeds)))
+                Group(name, name, f"m{model}", tuple(train_alike(generator, difficulty, seed) for seed in range(seeds)))
                 for name in "abcd"
             ]
-            for _ in range(models)
+            for model in range(models)
         ]
         verdicts = [verdict for world in check_claims(claims, worlds) for verdict in world]
         decided += any(verdict in (PASSES, FAILS, PARTLY) for verdict, _ in verdicts)
@@ -146,6 +147,29 @@ def test_luck_of_training_and_of_images_together_decides_at_most_five_reports_of
         assert seeds > 1 or {verdict for verdict, _ in verdicts} == {TOO_FEW}
     assert decided <= 5 + 5, "5 % of 100, and two standard deviations"
     assert differing > 50, "the models do differ"
+
+
+def test_claims_are_decided_for_each_value_of_a_setting_that_was_varied(fake_run, tmp_path):
+    """DiGN at two weights, beside methods that have none: two sections, corrected together, each difference once."""
+    for seed in range(3):
+        fake_run(tmp_path / f"s{seed}", "Standard", seed, images=2000)
+        for weight, images in ((0.2, 2000), (1.0, 1000)):
+            config = {"settings.dign.weight": weight}
+            fake_run(tmp_path / f"d{weight}-{seed}", "DiGN", seed, images=images, config=config)
+    study = make_study(*load_runs([tmp_path]))
+    table = claims_table(study)
+    assert [section.heading for section in table.sections] == ["weight 0.2", "weight 1.0"]
+    text = "DiGN is more accurate under noise than Standard"
+    of_text = [row for section in table.sections for row in section.rows if row.label == text]
+    assert [row.cells[0].text for row in of_text] == [PASSES, PASSES]
+    (_, light), (_, heavy) = select_variants(study.groups)
+    assert [group.label for group in light] == ["Standard", "DiGN (weight 0.2)"]
+    (alone,) = check_claim(Claim("", "DiGN", ["Standard"], [MCA_N]), light)[1]
+    both = check_claims([Claim("", "DiGN", ["Standard"], [MCA_N])], [light, heavy, light])
+    assert [world[0][1][0].difference.tests for world in both] == [2, 2, 2], "the same difference counts once"
+    width = alone.difference.half_width
+    assert f"[{alone.difference.mean - width:.1f}, {alone.difference.mean + width:.1f}]" in alone.evidence
+    assert both[0][0][1][0].evidence.split(" (")[0] == alone.evidence.split(" (")[0], "intervals are not corrected"
 
 
 def test_a_difference_that_is_not_significant_is_undecided_not_too_few_seeds(fake_run, tmp_path):

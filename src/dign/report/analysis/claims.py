@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from dign.report.analysis.comparisons import interval_text
 from dign.report.analysis.confidence_quantities import RAW, UNCERTAINTY
 from dign.report.analysis.paper import published_mean
 from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA, MCA_N, Quantity
 from dign.report.analysis.significance import TEST, Difference, compare_groups, correct
-from dign.report.analysis.study import Group, Study
+from dign.report.analysis.study import RUN, Group, Study
 from dign.report.analysis.tables import Cell, Column, Row, Section, Table, signed
 
 PASSES, FAILS, UNSURE, UNMEASURED = "passes", "fails", "undecided", "not measured"
@@ -76,31 +77,33 @@ class Comparison:
 
     @property
     def evidence(self) -> str:
-        d = self.difference
-        certainty = d.p_text if d.p_seeds is not None else f"{d.seeds} seed{'' if d.seeds == 1 else 's'} in common"
-        return f"{self.quantity.label} {signed(d.mean, self.quantity.decimals)} against {self.loser} ({certainty})"
+        d, decimals = self.difference, self.quantity.decimals
+        change = f"{self.quantity.label} {signed(d.mean, decimals)}"
+        if d.p_seeds is None:
+            return f"{change} against {self.loser} ({d.seeds} seed{'' if d.seeds == 1 else 's'} in common)"
+        alone = interval_text(replace(d, tests=1), decimals)
+        return f"{change}{alone and f' {alone}'} against {self.loser} ({d.p_text})"
 
 
 Verdict = tuple[str, list[Comparison]]
-Differences = dict[tuple[str, str, str], Difference]
-"""By winner, loser and quantity."""
+Differences = dict[tuple[str, ...], Difference]
+"""By model, labels of winner and loser, and quantity."""
 
 
-def check_claims(claims: Sequence[Claim], by_model: Sequence[Sequence[Group]]) -> list[list[Verdict]]:
-    """For the groups of each model the verdicts on all claims, and what they rest on.
+def check_claims(claims: Sequence[Claim], selections: Sequence[Sequence[Group]]) -> list[list[Verdict]]:
+    """For each selection of groups, one of a title, the verdicts on all claims, and what they rest on.
 
-    One failure refutes; all must be measured and pass to confirm. All comparisons of all claims and models are
+    One failure refutes; all must be measured and pass to confirm. All comparisons of all claims and selections are
     corrected together (Holm): where no method differs from another, the chance that any claim passes or fails is at
     most 5 %. Differences without three seeds decide nothing, and do not count among them.
     """
-    found = [_differences(claims, groups) for groups in by_model]
-    tested = [difference if difference.p_seeds is not None else None for each in found for difference in each.values()]
-    corrected = iter(correct(tested))
-    return [
-        [_verdict(claim, differences) for claim in claims]
-        for each in found
-        for differences in [{key: next(corrected) or plain for key, plain in each.items()}]
-    ]
+    by_title = [{group.title: group for group in groups} for groups in selections]
+    found: Differences = {}
+    for groups in by_title:
+        _add_differences(found, claims, groups)
+    corrected = correct([each if each.p_seeds is not None else None for each in found.values()])
+    found = {key: new or found[key] for key, new in zip(found, corrected, strict=True)}
+    return [[_verdict(claim, groups, found) for claim in claims] for groups in by_title]
 
 
 def check_claim(claim: Claim, groups: Sequence[Group]) -> Verdict:
@@ -108,28 +111,44 @@ def check_claim(claim: Claim, groups: Sequence[Group]) -> Verdict:
     return check_claims([claim], [groups])[0][0]
 
 
-def _differences(claims: Sequence[Claim], groups: Sequence[Group]) -> Differences:
+def select_variants(groups: Sequence[Group]) -> list[tuple[str, list[Group]]]:
+    """The groups of one model as the claims compare them, one of a title: once for each setting that was varied.
+
+    A setting that several methods have in common, such as the weight of DiGN and of its hybrid, is one selection;
+    methods without it are part of each.
+    """
+    plain = [group for group in groups if not group.settings]
+    varied: dict[str, list[Group]] = {}
+    for group in groups:
+        if group.settings and RUN not in dict(group.settings):
+            varied.setdefault(group.settings_text, []).append(group)
+    return [(text, [*plain, *same]) for text, same in varied.items()] or [("", plain)]
+
+
+def _add_differences(found: Differences, claims: Sequence[Claim], groups: Mapping[str, Group]) -> None:
     """Every difference that the claims speak of and that was measured, once."""
-    by_title = {group.label: group for group in groups}
-    found: Differences = {}
     for claim in claims:
         for title in claim.losers:
             for quantity in claim.quantities:
-                key = (claim.winner, title, quantity.key)
-                if key in found or not {claim.winner, title} <= by_title.keys():
+                if not {claim.winner, title} <= groups.keys():
                     continue
-                difference = compare_groups(by_title[claim.winner], by_title[title], quantity)
+                key = _key(groups[claim.winner], groups[title], quantity)
+                difference = None if key in found else compare_groups(groups[claim.winner], groups[title], quantity)
                 if difference is not None:
                     found[key] = difference
-    return found
 
 
-def _verdict(claim: Claim, found: Differences) -> Verdict:
+def _key(winner: Group, loser: Group, quantity: Quantity) -> tuple[str, ...]:
+    return (winner.model, winner.label, loser.label, quantity.key)
+
+
+def _verdict(claim: Claim, groups: Mapping[str, Group], found: Differences) -> Verdict:
     comparisons = [
         Comparison(title, quantity, difference)
         for title in claim.losers
         for quantity in claim.quantities
-        if (difference := found.get((claim.winner, title, quantity.key))) is not None
+        if {claim.winner, title} <= groups.keys()
+        and (difference := found.get(_key(groups[claim.winner], groups[title], quantity))) is not None
     ]
     verdicts = {comparison.verdict for comparison in comparisons}
     if not verdicts:
@@ -143,15 +162,19 @@ def _verdict(claim: Claim, found: Differences) -> Verdict:
 
 def claims_table(study: Study) -> Table:
     sections = []
-    found = check_claims(CLAIMS, [study.of_model(model) for model in study.models])
-    for model, verdicts in zip(study.models, found, strict=True):
+    selections = [(model, *chosen) for model in study.models for chosen in select_variants(study.of_model(model))]
+    found = check_claims(CLAIMS, [groups for _, _, groups in selections])
+    for (model, variant, _), verdicts in zip(selections, found, strict=True):
         rows = tuple(_row(claim, verdict, study.data, model) for claim, verdict in zip(CLAIMS, verdicts, strict=True))
-        sections.append(Section(model if len(study.models) > 1 else None, rows))
+        heading = [model] * (len(study.models) > 1) + [variant] * bool(variant)
+        sections.append(Section(", ".join(heading) or None, rows))
     columns = tuple(Column(label, numeric=False) for label in ("Verdict", "What these runs say", "The paper's tables"))
     caption = (
         f"A claim passes where every difference it speaks of is significant in its favor, and fails where one is "
-        f"significant against it. {TEST} All comparisons of the table are corrected together (Holm), so that where no "
-        "method differs any verdict at all has a chance of 5 %. Fewer than three seeds decide no claim: it is about "
+        f"significant against it. In brackets: the 95 % interval of each difference, taken alone. {TEST} The p-values "
+        "of all comparisons of the table are corrected together (Holm), so that where no method differs any verdict at "
+        "all has a chance of 5 %. Where a setting was varied, such as a weight, the claims are decided for each of its "
+        "values. Fewer than three seeds decide no claim: it is about "
         "methods, not about two trained models. Where some of its methods or corruptions were not run "
         "a claim can fail, but not pass. Calibration is that of the models without the temperature that dign gives "
         "them, as in the paper; the last claim is with it. The paper's claims are about CIFAR-10, CIFAR-100 and "

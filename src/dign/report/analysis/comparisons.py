@@ -69,8 +69,15 @@ def describe(difference: Difference, decimals: int = 1) -> str:
         return f"{change}, {difference.verdict}"
     if difference.half_width is None:
         return f"{change}, {difference.p_text}"
-    low, high = difference.mean - difference.half_width, difference.mean + difference.half_width
-    return f"{change} [{number(low, decimals)}, {number(high, decimals)}], {difference.p_text}"
+    return f"{change} {interval_text(difference, decimals)}, {difference.p_text}"
+
+
+def interval_text(difference: Difference, decimals: int = 1) -> str:
+    """'[1.1, 5.3]'; empty where the errors are not known."""
+    width = difference.half_width
+    if width is None:
+        return ""
+    return f"[{number(difference.mean - width, decimals)}, {number(difference.mean + width, decimals)}]"
 
 
 def comparison_table(study: Study) -> Table | None:
