@@ -9,10 +9,10 @@ Results of runs that are not in those folders stay as they are. The files are ke
 import csv
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean, pstdev
+from statistics import fmean
 from tempfile import TemporaryDirectory
 
 from dign import Results
@@ -23,9 +23,12 @@ from dign.methods import METHODS
 from dign.report.load import Run, load_run
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+from result_tables import END, cell, fill, format_table, mark_best, noise_ece_as_trained  # noqa: E402
+
 PROJECT = HERE.parents[1]
 SECONDS = HERE / "training-seconds.csv"
-START, END = "<!-- made by make.py -->\n", "<!-- end -->"
+START = "<!-- made by make.py -->\n"
 PROMISES_START = "<!-- promises, made by make.py -->\n"
 PAPER_START = "<!-- the paper's methods, made by results/rivals-cifar10/make.py -->\n"
 PAPER = ("Standard", "AT", "TRADES", "RSE", "DeepAugment", "AugMix", "AugMax", "DiGN w/o CR", "DiGN", "DiGN+AugMix")
@@ -67,15 +70,6 @@ def main(folders: list[str]) -> None:
 
 def report(folders: list[Path], *options: str | Path) -> None:
     subprocess.run(["dign", "report", *folders, "--quiet", *options], check=True)
-
-
-def fill(file: Path, tables: dict[str, str]) -> None:
-    """Write each table behind its mark."""
-    text = file.read_text()
-    for start, made in tables.items():
-        before, _, rest = text.partition(start)
-        text = before + start + made + END + rest.partition(END)[2]
-    write_text(file, text)
 
 
 def keep(folder: Path, place: Path) -> tuple[str, float]:
@@ -125,7 +119,7 @@ def columns(runs: list[Results]) -> list[list[float | None]]:
         [each.mca for each in runs],
         [each.sets["c-bar"].accuracy for each in runs],
         [each.calibration.noise.ece for each in runs],
-        [each.calibrator.calibration.noise.ece for each in runs if each.calibrator and each.calibrator.calibration],
+        [noise_ece_as_trained(each) for each in runs],
     ]
 
 
@@ -133,13 +127,6 @@ def cells(runs: list[Results]) -> list[str]:
     """What the table says about a method."""
     seconds = read_seconds()
     return [*map(cell, columns(runs)), f"{fmean(seconds[each.run.name] for each in runs) / 60:.0f}"]
-
-
-def cell(values: Iterable[float | None]) -> str:
-    present = [value for value in values if value is not None]
-    if not present:
-        return "–"
-    return f"{fmean(present):.1f} ± {pstdev(present):.1f}" if len(present) > 1 else f"{present[0]:.1f}"
 
 
 def promises() -> str:
@@ -158,14 +145,12 @@ def promises() -> str:
     order = sorted(found, key=lambda title: -float(found[title][1].split()[0]))
     heads = ("wrong among the answers", "answered", "true class in its set")
     names = ("clean", "noise", "all corruptions")
-    lines = ["| | " + " | ".join(f"{head}: {name}" for head in heads for name in names) + " |", "|---" * 10 + "|"]
-    return "\n".join(lines + [f"| {title} | {' | '.join(found[title])} |" for title in order]) + "\n"
+    head = ("", *(f"{head}: {name}" for head in heads for name in names))
+    return format_table(head, ((title, *found[title]) for title in order))
 
 
 def table() -> str:
-    lines = ["| " + " | ".join(HEAD) + " |", "|---" * len(HEAD) + "|"]
-    lines += [f"| {title} | {' | '.join(cells(runs))} |" for title, runs in rows()]
-    return "\n".join(lines) + "\n"
+    return format_table(HEAD, ((title, *cells(runs)) for title, runs in rows()))
 
 
 def paper_table() -> str:
@@ -174,31 +159,19 @@ def paper_table() -> str:
     titles = [title for title in PAPER if title in found]
     measured = zip(*(map(cell, columns(found[title])) for title in titles), strict=True)
     marked = [mark_best(texts, max if index < 4 else min) for index, texts in enumerate(measured)]
-    lines = ["| | " + " | ".join(PAPER_HEAD) + " |", "|---" * (len(PAPER_HEAD) + 1) + "|"]
-    for title, *texts in zip(titles, *marked, strict=True):
-        name = title.replace("w/o CR", "without consistency").replace("+", " + ")
-        lines.append(f"| {name} | {' | '.join(texts)} |")
-    return "\n".join(lines) + "\n"
+    names = (title.replace("w/o CR", "without consistency").replace("+", " + ") for title in titles)
+    return format_table(("", *PAPER_HEAD), zip(names, *marked, strict=True))
 
 
 def list_methods() -> str:
     """Every method with its page, and how it did where it was measured here."""
     measured = {runs[0].run.method: runs for title, runs in rows() if not title.endswith(VARIANTS)}
-    lines = ["| " + " | ".join(METHODS_HEAD) + " |", "|---" * len(METHODS_HEAD) + "|"]
-    for key, does in DESCRIPTIONS.items():
-        numbers = cells(measured[key]) if key in measured else ["–"] * len(HEAD)
-        lines.append(f"| [{METHODS[key].title}]({key}.md) | {does} | {' | '.join((*numbers[:3], numbers[-1]))} |")
-    return "\n".join(lines) + "\n"
-
-
-def mark_best(texts: Sequence[str], pick: Callable[[Iterable[float]], float]) -> list[str]:
-    """The cells of a column, the best number in bold, and whatever prints the same."""
-    numbers = [text.partition(" ")[0] for text in texts]
-    best = pick(map(float, numbers))
-    return [
-        text.replace(number, f"**{number}**", 1) if float(number) == best else text
-        for text, number in zip(texts, numbers, strict=True)
-    ]
+    found = {key: cells(measured[key]) if key in measured else ["–"] * len(HEAD) for key in DESCRIPTIONS}
+    lines = (
+        (f"[{METHODS[key].title}]({key}.md)", does, *found[key][:3], found[key][-1])
+        for key, does in DESCRIPTIONS.items()
+    )
+    return format_table(METHODS_HEAD, lines)
 
 
 if __name__ == "__main__":
