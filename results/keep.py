@@ -2,10 +2,10 @@
 
 python results/keep.py RUNS FOLDER [--weights] [--images]        e.g. runs/claims results/claims-cifar10 --weights
 
-Of each run that is done its settings and its results are kept: with --images also what each image got, which is 60 bytes
-for each image and corruption; with --weights the model, from which `dign evaluate FOLDER/runs/NAME` measures that again.
-Tables, page and figure are made of all runs that FOLDER has, whole where RUNS still has them. The short table is written
-behind the mark `<!-- FOLDER, made by results/keep.py -->` in FOLDER/README.md and the project's README.
+Of each run that is done its settings and its results are kept: with --images also what each image got, which is 60
+bytes for each image and corruption; with --weights the model, from which `dign evaluate FOLDER/runs/NAME` measures that
+again. Tables, page and figure are made of all runs that FOLDER has, whole where RUNS still has them. The short table is
+written behind the mark `<!-- FOLDER, made by results/keep.py -->` in FOLDER/README.md and the project's README.
 """
 
 import shutil

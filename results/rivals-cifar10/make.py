@@ -24,7 +24,7 @@ from dign.report.load import Run, load_run
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
-from result_tables import END, cell, fill, format_table, mark_best, noise_ece_as_trained  # noqa: E402
+from result_tables import cell, fill, format_table, mark_best, noise_ece_as_trained  # noqa: E402
 
 PROJECT = HERE.parents[1]
 SECONDS = HERE / "training-seconds.csv"

@@ -4,6 +4,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+from result_tables import END
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "results" / "rivals-cifar10"
@@ -24,12 +25,12 @@ PAGES = {runs[0].run.method: title for title, runs in ROWS.items() if not title.
 def test_the_table_is_made_from_the_results_files():
     assert len(ROWS) >= 4
     text = (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert MAKE.START + MAKE.table() + MAKE.END in text
-    assert MAKE.PROMISES_START + MAKE.promises() + MAKE.END in text
+    assert MAKE.START + MAKE.table() + END in text
+    assert MAKE.PROMISES_START + MAKE.promises() + END in text
     assert set(MAKE.PAPER) <= set(ROWS)
     methods = (ROOT / "docs" / "methods" / "index.md").read_text(encoding="utf-8")
-    assert MAKE.METHODS_START + MAKE.list_methods() + MAKE.END in methods
-    assert MAKE.PAPER_START + MAKE.paper_table() + MAKE.END in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert MAKE.METHODS_START + MAKE.list_methods() + END in methods
+    assert MAKE.PAPER_START + MAKE.paper_table() + END in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_best_of_a_column_is_bold_and_whatever_prints_the_same():
