@@ -80,8 +80,8 @@ test-fast: $(VENV)/installed
 
 ## Style, layers and types.
 lint: $(VENV)/installed
-	$(BIN)/ruff check src tests examples benchmarks docs/conf.py
-	$(BIN)/ruff format --check src tests examples benchmarks docs/conf.py
+	$(BIN)/ruff check src tests examples benchmarks results docs/conf.py
+	$(BIN)/ruff format --check src tests examples benchmarks results docs/conf.py
 	$(BIN)/lint-imports --cache-dir "$(CACHE)/import_linter"
 	$(BIN)/mypy
 

@@ -2,70 +2,74 @@
 
 python results/keep.py RUNS FOLDER [--weights] [--images]        e.g. runs/claims results/claims-cifar10 --weights
 
-Of each run that is done its settings and its results are kept: with --images also what each image got, which is 60
-bytes for each image and corruption; with --weights the model, from which `dign evaluate FOLDER/runs/NAME` measures that
-again. Tables, page and figure are made of all runs that FOLDER has, whole where RUNS still has them. The short table is
-written behind the mark `<!-- FOLDER, made by results/keep.py -->` in FOLDER/README.md and the project's README.
+Of each run that is done its settings and its results are kept: with --images also what each image got, about 6 bytes
+for each image, corruption and severity; with --weights the model, from which
+`dign evaluate FOLDER/runs/NAME --out FILE` measures that again. What FOLDER already keeps of a run it goes on keeping.
+Tables, page and figure are made of all runs that FOLDER has, whole where RUNS still has them. In FOLDER/README.md the
+short table is written behind the mark `<!-- FOLDER, made by results/keep.py -->`, which the project's README may have
+too, and what the runs say to the paper's claims behind `<!-- claims, made by results/keep.py -->`, if that is there.
 """
 
+import argparse
 import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from tempfile import TemporaryDirectory
 
-from result_tables import cell, fill, format_table, mark_best, noise_ece_as_trained
+from result_tables import ALL, CLEAN, NOISE, NOISE_ECE, NOISE_ECE_AS_TRAINED, NOTHING, best_in_bold, fill, format_table
+from result_tables import report as make_report
 
 from dign import Results
 from dign.core.files import read_json, write_json
-from dign.report.analysis.study import make_study
+from dign.report.analysis.claims import UNMEASURED, claims_table
+from dign.report.analysis.study import make_study, spell_out
 from dign.report.load import Run, load_runs
 
+PROJECT = Path(__file__).parents[1]
+COLUMNS = (CLEAN, NOISE, ALL, NOISE_ECE, NOISE_ECE_AS_TRAINED)
 WEIGHTS = ("model.safetensors", "calibration.json")
-HEAD = (
-    "",
-    "clean",
-    "under noise (mCA-N)",
-    "under all corruptions (mCA)",
-    "calibration error under noise (ECE-N)",
-    "ECE-N as trained",
-    "training, minutes of one core",
-)
-HIGHER_IS_BETTER = (True, True, True, False, False)
+CLAIMS_MARK = "<!-- claims, made by results/keep.py -->\n"
+CLAIMS_HEAD = ("claim", "verdict", "here", "the paper")
 
 
 def main(runs: Path, folder: Path, *, weights: bool, images: bool) -> None:
-    kept = folder / "runs"
     for file in sorted(runs.glob("*/results.json")):
-        keep(file.parent, kept / file.parent.name, weights=weights, images=images)
-    with TemporaryDirectory() as elsewhere:
-        for run in sorted(kept.iterdir()):
-            whole = runs / run.name
-            shutil.copytree(whole if (whole / "results.json").exists() else run, Path(elsewhere) / run.name)
-        report(elsewhere, "--out", folder / "report.html", "--figure", folder / f"{folder.name}.png")
-        report(elsewhere, "--format", "markdown", "--out", folder / "table.md")
-    for page in (folder / "README.md", folder.parents[1] / "README.md"):
-        if page.exists() and mark(folder) in page.read_text(encoding="utf-8"):
-            fill(page, {mark(folder): short_table(folder)})
+        keep(file.parent, folder / "runs" / file.parent.name, weights=weights, images=images)
+    kept = sorted((folder / "runs").iterdir())
+    sources = [runs / run.name if (runs / run.name / "results.json").exists() else run for run in kept]
+    without = [run.name for run in load_runs(sources)[0] if run.results.images is None]
+    if 0 < len(without) < len(sources):
+        print(f"These have no record of images, and are compared over seeds alone: {', '.join(without)}")
+    make_report(sources, "--out", folder / "report.html", "--figure", folder / f"{folder.name}.png")
+    make_report(sources, "--format", "markdown", "--out", folder / "table.md")
+    own, front, table = folder / "README.md", PROJECT / "README.md", short_table(folder)
+    fill(own, {mark(folder): table})
+    if CLAIMS_MARK in own.read_text(encoding="utf-8"):
+        fill(own, {CLAIMS_MARK: decide_claims(sources)})
+    if mark(folder) in front.read_text(encoding="utf-8"):
+        fill(front, {mark(folder): table})
 
 
 def keep(run: Path, place: Path, *, weights: bool, images: bool) -> None:
     place.mkdir(parents=True, exist_ok=True)
     results = Results.load(run / "results.json")
-    (results if images else replace(results, images=None)).save(place / "results.json")
-    for name in ("config.toml", *WEIGHTS * weights):
-        shutil.copy2(run / name, place / name)
+    if not (images or has_images(place)):
+        results = replace(results, images=None)
+    results.save(place / "results.json")
+    shutil.copy2(run / "config.toml", place / "config.toml")
+    for name in WEIGHTS:
+        if (run / name).exists() and (weights or (place / name).exists()):
+            shutil.copy2(run / name, place / name)
     if (run / "run.json").exists():
         info = read_json(run / "run.json")
         info.pop("folder", None)  # where the images were on this machine
         write_json(place / "run.json", info)
 
 
-def report(*options: str | Path) -> None:
-    subprocess.run(["dign", "report", *options, "--quiet"], check=True)
+def has_images(place: Path) -> bool:
+    file = place / "results.json"
+    return file.exists() and Results.load(file).images is not None
 
 
 def mark(folder: Path) -> str:
@@ -73,37 +77,34 @@ def mark(folder: Path) -> str:
 
 
 def short_table(folder: Path) -> str:
-    """Each method's means over its seeds, the best in bold."""
+    """Each method's means over its seeds."""
     groups = make_study(*load_runs([folder / "runs"])).groups
-    columns = zip(*(scores(group.runs) for group in groups), strict=True)
-    marked = [
-        mark_best(list(map(cell, column)), max if higher else min)
-        for column, higher in zip(columns, HIGHER_IS_BETTER, strict=True)
-    ]
-    minutes = (training_minutes(group.runs) for group in groups)
-    return format_table(HEAD, zip((group.label for group in groups), *marked, minutes, strict=True))
-
-
-def scores(runs: Sequence[Run]) -> list[list[float | None]]:
-    """The numbers of each column but the last, of each seed."""
-    results = [run.results for run in runs]
-    return [
-        [each.clean.accuracy for each in results],
-        [each.mca_n for each in results],
-        [each.mca for each in results],
-        [each.calibration.noise.ece for each in results],
-        [noise_ece_as_trained(each) for each in results],
-    ]
+    rows = best_in_bold(COLUMNS, [[run.results for run in group.runs] for group in groups])
+    head = ("", *(column.head for column in COLUMNS), "training, minutes of one core")
+    lines = ((spell_out(group), *row, training_minutes(group.runs)) for group, row in zip(groups, rows, strict=True))
+    return format_table(head, lines)
 
 
 def training_minutes(runs: Sequence[Run]) -> str:
     seconds = [run.details["seconds"] for run in runs if "seconds" in run.details]
-    return f"{fmean(seconds) / 60:.0f}" if seconds else "–"
+    return f"{fmean(seconds) / 60:.0f}" if seconds else NOTHING
+
+
+def decide_claims(runs: Sequence[Path]) -> str:
+    """The claims that were measured, with verdicts and differences."""
+    tables = []
+    for section in claims_table(make_study(*load_runs(runs))).sections:
+        rows = [(row.label, *(each.text for each in row.cells)) for row in section.rows]
+        table = format_table(CLAIMS_HEAD, (row for row in rows if row[1] != UNMEASURED))
+        tables.append(f"{section.heading}:\n\n{table}" if section.heading else table)
+    return "\n".join(tables)
 
 
 if __name__ == "__main__":
-    arguments = [word for word in sys.argv[1:] if not word.startswith("--")]
-    if len(arguments) != 2:
-        sys.exit(__doc__)
-    chosen, into = (Path(word).resolve() for word in arguments)
-    main(chosen, into, weights="--weights" in sys.argv, images="--images" in sys.argv)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--weights", action="store_true")
+    parser.add_argument("--images", action="store_true")
+    given = parser.parse_args()
+    main(given.runs, given.folder.resolve(), weights=given.weights, images=given.images)

@@ -1,6 +1,8 @@
-"""Cells and rows of the tables that scripts in this folder write into pages."""
+"""Tables of results that scripts in this folder write into pages."""
 
+import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, pstdev
 
@@ -8,15 +10,62 @@ from dign import Results
 from dign.core.files import write_text
 
 END = "<!-- end -->"
+NOTHING = "–"
 
 
-def fill(file: Path, tables: Mapping[str, str]) -> None:
-    """Write each table behind its mark."""
-    text = file.read_text(encoding="utf-8")
-    for start, made in tables.items():
-        before, _, rest = text.partition(start)
-        text = before + start + made + END + rest.partition(END)[2]
-    write_text(file, text)
+@dataclass(frozen=True)
+class Column:
+    """A number of a run, and which is the best: `max` or `min`."""
+
+    head: str
+    read: Callable[[Results], float | None]
+    best: Callable[[Iterable[float]], float]
+
+
+def _noise_ece(results: Results) -> float | None:
+    noise = results.calibration.noise
+    return noise.ece if noise else None
+
+
+def _noise_ece_as_trained(results: Results) -> float | None:
+    """Without the model's temperature."""
+    calibrator = results.calibrator
+    noise = calibrator.calibration.noise if calibrator and calibrator.calibration else None
+    return noise.ece if noise else None
+
+
+CLEAN = Column("clean", lambda results: results.clean.accuracy, max)
+NOISE = Column("under noise (mCA-N)", lambda results: results.mca_n, max)
+ALL = Column("under all corruptions (mCA)", lambda results: results.mca, max)
+C_BAR = Column("under others (C-bar)", lambda results: results.sets["c-bar"].accuracy, max)
+NOISE_ECE = Column("calibration error under noise (ECE-N)", _noise_ece, min)
+NOISE_ECE_AS_TRAINED = Column("ECE-N as trained", _noise_ece_as_trained, min)
+
+
+def best_in_bold(columns: Sequence[Column], rows: Sequence[Sequence[Results]]) -> list[list[str]]:
+    """The cells of each row, means over its runs, the best of each column in bold."""
+    marked = [mark_best([cell(map(column.read, runs)) for runs in rows], column.best) for column in columns]
+    return [list(texts) for texts in zip(*marked, strict=True)]
+
+
+def cell(values: Iterable[float | None]) -> str:
+    """Mean and standard deviation of what was measured."""
+    present = [value for value in values if value is not None]
+    if not present:
+        return NOTHING
+    return f"{fmean(present):.1f} ± {pstdev(present):.1f}" if len(present) > 1 else f"{present[0]:.1f}"
+
+
+def mark_best(texts: Sequence[str], pick: Callable[[Iterable[float]], float]) -> list[str]:
+    """The cells of a column, the best number in bold, and whatever prints the same."""
+    numbers = {text: text.partition(" ")[0] for text in texts if text != NOTHING}
+    best = pick(map(float, numbers.values())) if numbers else None
+    return [
+        text.replace(numbers[text], f"**{numbers[text]}**", 1)
+        if text in numbers and float(numbers[text]) == best
+        else text
+        for text in texts
+    ]
 
 
 def format_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -24,25 +73,17 @@ def format_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return first + "|---" * len(head) + "|\n" + "".join(others)
 
 
-def cell(values: Iterable[float | None]) -> str:
-    """Mean and standard deviation of what was measured."""
-    present = [value for value in values if value is not None]
-    if not present:
-        return "–"
-    return f"{fmean(present):.1f} ± {pstdev(present):.1f}" if len(present) > 1 else f"{present[0]:.1f}"
+def fill(page: Path, tables: Mapping[str, str]) -> None:
+    """Write each table between its mark and the next end."""
+    text = page.read_text(encoding="utf-8")
+    for start, table in tables.items():
+        before, found, rest = text.partition(start)
+        _, ended, after = rest.partition(END)
+        if not (found and ended):
+            raise SystemExit(f"{page} has no {start.strip()} with an {END} behind it: where should the table go?")
+        text = before + start + table + END + after
+    write_text(page, text)
 
 
-def mark_best(texts: Sequence[str], pick: Callable[[Iterable[float]], float]) -> list[str]:
-    """The cells of a column, the best number in bold, and whatever prints the same."""
-    numbers = [text.partition(" ")[0] for text in texts]
-    best = pick(map(float, numbers))
-    return [
-        text.replace(number, f"**{number}**", 1) if float(number) == best else text
-        for text, number in zip(texts, numbers, strict=True)
-    ]
-
-
-def noise_ece_as_trained(results: Results) -> float | None:
-    """The calibration error under noise without the model's temperature."""
-    calibrator = results.calibrator
-    return calibrator.calibration.noise.ece if calibrator and calibrator.calibration else None
+def report(folders: Iterable[Path], *options: str | Path) -> None:
+    subprocess.run(["dign", "report", *folders, "--quiet", *options], check=True)

@@ -3,8 +3,9 @@
 git clone https://github.com/marcusklasson/GroceryStoreDataset
 python results/photos/folder.py GroceryStoreDataset/dataset grocery
 
-The published folders are nested by kind of product (train/Fruit/Apple/Golden-Delicious/*.jpg): the innermost is the class.
-Pictures get a shorter side of 256 pixels. They are saved as JPEG again, so that accuracies can differ in the last digit.
+The published folders are nested by kind of product (train/Fruit/Apple/Golden-Delicious/*.jpg): the innermost is the
+class. Pictures get a shorter side of 256 pixels. They are saved as JPEG again, so that accuracies can differ in the
+last digit.
 """
 
 import sys

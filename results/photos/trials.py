@@ -1,7 +1,8 @@
-"""A small folder for trials of fine-tuning: every fourth class of the grocery photographs, from their training split alone.
+"""A small folder for trials of fine-tuning: every fourth class of the grocery photographs, training images alone.
 
 python results/photos/trials.py grocery trial
-dign train folder:trial --size 128 --model efficientnet_lite0 --init efficientnet-lite0-57934424.pth --method standard --epochs 4 --out runs/trial
+dign train folder:trial --size 128 --model efficientnet_lite0 --init efficientnet-lite0-57934424.pth \\
+    --method standard --epochs 4 --out runs/trial
 
 Two of five photographs of a class validate, three train; the test split is a formality.
 """

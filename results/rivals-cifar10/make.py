@@ -1,4 +1,4 @@
-"""Add the runs of experiments/rivals-cifar10.toml and its variants to this folder; make its tables, the README's and docs/methods/index.md's.
+"""Add the runs of experiments/rivals-cifar10.toml and its variants; make the tables here and in docs/methods/index.md.
 
 python results/rivals-cifar10/make.py runs/rivals [runs/rivals-masked] [runs/rivals-noise2net] [runs/rivals-ensemble]
 
@@ -7,7 +7,6 @@ Results of runs that are not in those folders stay as they are. The files are ke
 """
 
 import csv
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,23 +23,28 @@ from dign.report.load import Run, load_run
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
-from result_tables import cell, fill, format_table, mark_best, noise_ece_as_trained  # noqa: E402
+from result_tables import (  # noqa: E402
+    ALL,
+    C_BAR,
+    CLEAN,
+    NOISE,
+    NOISE_ECE,
+    NOISE_ECE_AS_TRAINED,
+    best_in_bold,
+    cell,
+    fill,
+    format_table,
+    report,
+)
 
 PROJECT = HERE.parents[1]
 SECONDS = HERE / "training-seconds.csv"
 START = "<!-- made by make.py -->\n"
 PROMISES_START = "<!-- promises, made by make.py -->\n"
-PAPER_START = "<!-- the paper's methods, made by results/rivals-cifar10/make.py -->\n"
+PAPER_START = "<!-- the paper's methods, made by make.py -->\n"
 PAPER = ("Standard", "AT", "TRADES", "RSE", "DeepAugment", "AugMix", "AugMax", "DiGN w/o CR", "DiGN", "DiGN+AugMix")
-"""The methods of the paper's tables: the project's README shows these."""
-PAPER_HEAD = (
-    "clean",
-    "under noise (mCA-N)",
-    "under all corruptions (mCA)",
-    "under others (C-bar)",
-    "calibration error under noise (ECE-N)",
-    "ECE-N as trained",
-)
+"""The methods of the paper's tables."""
+PAPER_COLUMNS = (CLEAN, NOISE, ALL, C_BAR, NOISE_ECE, NOISE_ECE_AS_TRAINED)
 VARIANTS = (", masked", ", Noise2Net")
 METHODS_START = "<!-- all methods, made by results/rivals-cifar10/make.py -->\n"
 METHODS_HEAD = ("", "what it does", "clean", "mCA-N", "mCA", "training, minutes of one core")
@@ -63,13 +67,8 @@ def main(folders: list[str]) -> None:
         report([place], "--format", "markdown", "--out", HERE / "table.md")
         of_paper = [place / each.run.name for title, runs in rows() if title in PAPER for each in runs]
         report(of_paper, "--out", place / "page.html", "--figure", HERE / "paper.png")
-    fill(HERE / "README.md", {START: table(), PROMISES_START: promises()})
-    fill(PROJECT / "README.md", {PAPER_START: paper_table()})
+    fill(HERE / "README.md", {START: table(), PAPER_START: paper_table(), PROMISES_START: promises()})
     fill(PROJECT / "docs" / "methods" / "index.md", {METHODS_START: list_methods()})
-
-
-def report(folders: list[Path], *options: str | Path) -> None:
-    subprocess.run(["dign", "report", *folders, "--quiet", *options], check=True)
 
 
 def keep(folder: Path, place: Path) -> tuple[str, float]:
@@ -111,22 +110,11 @@ def rows() -> Iterator[tuple[str, list[Results]]]:
     yield from sorted(found.items(), key=lambda row: -fmean(each.mca or 0 for each in row[1]))
 
 
-def columns(runs: list[Results]) -> list[list[float | None]]:
-    """The numbers of each column but the last, for each run of a method."""
-    return [
-        [each.clean.accuracy for each in runs],
-        [each.mca_n for each in runs],
-        [each.mca for each in runs],
-        [each.sets["c-bar"].accuracy for each in runs],
-        [each.calibration.noise.ece for each in runs],
-        [noise_ece_as_trained(each) for each in runs],
-    ]
-
-
 def cells(runs: list[Results]) -> list[str]:
     """What the table says about a method."""
     seconds = read_seconds()
-    return [*map(cell, columns(runs)), f"{fmean(seconds[each.run.name] for each in runs) / 60:.0f}"]
+    numbers = [cell(map(column.read, runs)) for column in PAPER_COLUMNS]
+    return [*numbers, f"{fmean(seconds[each.run.name] for each in runs) / 60:.0f}"]
 
 
 def promises() -> str:
@@ -157,10 +145,10 @@ def paper_table() -> str:
     """The paper's methods alone, in its order, the best of each column in bold."""
     found = dict(rows())
     titles = [title for title in PAPER if title in found]
-    measured = zip(*(map(cell, columns(found[title])) for title in titles), strict=True)
-    marked = [mark_best(texts, max if index < 4 else min) for index, texts in enumerate(measured)]
+    lines = best_in_bold(PAPER_COLUMNS, [found[title] for title in titles])
     names = (title.replace("w/o CR", "without consistency").replace("+", " + ") for title in titles)
-    return format_table(("", *PAPER_HEAD), zip(names, *marked, strict=True))
+    head = ("", *(column.head for column in PAPER_COLUMNS))
+    return format_table(head, ((name, *line) for name, line in zip(names, lines, strict=True)))
 
 
 def list_methods() -> str:

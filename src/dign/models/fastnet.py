@@ -32,8 +32,8 @@ class FastNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.stages(functional.gelu(self.patch(x)))
-        # max_pool2d keeps gradients channels-last: those of Tensor.max cost batch norm and GELU ten times as long.
-        # Nor amax: its derivative looks for values equal to it, which torch.compile may round in another way.
+        # max_pool2d keeps gradients channels-last: with those of Tensor.max batch norm and GELU take six times as long.
+        # amax will not do: its derivative looks for values equal to it, which torch.compile may round in another way.
         logits: Tensor = self.linear(functional.max_pool2d(x, x.shape[2:]).flatten(1))
         return logits
 

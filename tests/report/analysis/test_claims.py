@@ -135,10 +135,10 @@ def test_luck_of_training_and_of_images_together_decides_at_most_five_reports_of
         difficulty = 2 * generator.normal(size=500)
         worlds = [
             [
-                Group(name, name, f"m{model}", tuple(train_alike(generator, difficulty, seed) for seed in range(seeds)))
+                Group(name, name, "m", tuple(train_alike(generator, difficulty, seed) for seed in range(seeds)))
                 for name in "abcd"
             ]
-            for model in range(models)
+            for _ in range(models)
         ]
         verdicts = [verdict for world in check_claims(claims, worlds) for verdict in world]
         decided += any(verdict in (PASSES, FAILS, PARTLY) for verdict, _ in verdicts)
@@ -162,7 +162,7 @@ def test_claims_are_decided_for_each_value_of_a_setting_that_was_varied(fake_run
     text = "DiGN is more accurate under noise than Standard"
     of_text = [row for section in table.sections for row in section.rows if row.label == text]
     assert [row.cells[0].text for row in of_text] == [PASSES, PASSES]
-    (_, light), (_, heavy) = select_variants(study.groups)
+    (_, light), (_, heavy) = select_variants(CLAIMS, study.groups)
     assert [group.label for group in light] == ["Standard", "DiGN (weight 0.2)"]
     (alone,) = check_claim(Claim("", "DiGN", ["Standard"], [MCA_N]), light)[1]
     both = check_claims([Claim("", "DiGN", ["Standard"], [MCA_N])], [light, heavy, light])
@@ -170,6 +170,36 @@ def test_claims_are_decided_for_each_value_of_a_setting_that_was_varied(fake_run
     width = alone.difference.half_width
     assert f"[{alone.difference.mean - width:.1f}, {alone.difference.mean + width:.1f}]" in alone.evidence
     assert both[0][0][1][0].evidence.split(" (")[0] == alone.evidence.split(" (")[0], "intervals are not corrected"
+
+
+WEIGHT, RATE = "settings.dign.weight", "lr"
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        (  # a hybrid that has only one of the values so far
+            [("Standard", {}), ("DiGN", {WEIGHT: 0.2}), ("DiGN", {WEIGHT: 1.0}), ("DiGN+AugMix", {WEIGHT: 0.2})],
+            {"weight 0.2": ["Standard", "DiGN", "DiGN+AugMix"], "weight 1.0": ["Standard", "DiGN"]},
+        ),
+        (  # each method varied in something else
+            [("Standard", {RATE: 0.1}), ("Standard", {RATE: 0.2}), ("DiGN", {WEIGHT: 0.2}), ("DiGN", {WEIGHT: 1.0})],
+            {"weight 0.2": ["Standard", "DiGN"], "weight 1.0": ["Standard", "DiGN"]},
+        ),
+        (  # a setting of the same name that is another one, and of which the winner says nothing
+            [("AugMix", {"settings.augmix.weight": 1}), ("AugMix", {"settings.augmix.weight": 12}), ("DiGN", {})],
+            {"": ["DiGN"]},
+        ),
+        ([("CutMix", {"settings.cutmix.alpha": 0.5}), ("CutMix", {"settings.cutmix.alpha": 1.0}), ("DiGN", {})],
+         {"": ["DiGN"]}),
+        ([("Standard", {}), ("AugMix", {})], {"": ["Standard", "AugMix"]}),
+    ],
+)  # fmt: skip
+def test_methods_are_compared_at_the_same_value_of_a_setting_that_they_share(fake_run, tmp_path, runs, expected):
+    for number, (title, config) in enumerate(runs):
+        fake_run(tmp_path / str(number), title, config=config)
+    selections = select_variants(CLAIMS, make_study(*load_runs([tmp_path])).groups)
+    assert {text: [group.title for group in groups] for text, groups in selections} == expected
 
 
 def test_a_difference_that_is_not_significant_is_undecided_not_too_few_seeds(fake_run, tmp_path):

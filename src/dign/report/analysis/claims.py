@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -81,13 +82,15 @@ class Comparison:
         change = f"{self.quantity.label} {signed(d.mean, decimals)}"
         if d.p_seeds is None:
             return f"{change} against {self.loser} ({d.seeds} seed{'' if d.seeds == 1 else 's'} in common)"
-        alone = interval_text(replace(d, tests=1), decimals)
-        return f"{change}{alone and f' {alone}'} against {self.loser} ({d.p_text})"
+        interval = interval_text(replace(d, tests=1), decimals)
+        if interval:
+            change = f"{change} {interval}"
+        return f"{change} against {self.loser} ({d.p_text})"
 
 
 Verdict = tuple[str, list[Comparison]]
-Differences = dict[tuple[str, ...], Difference]
-"""By model, labels of winner and loser, and quantity."""
+Differences = dict[tuple[int, int, str], Difference]
+"""By the groups of winner and loser (their `id`) and quantity."""
 
 
 def check_claims(claims: Sequence[Claim], selections: Sequence[Sequence[Group]]) -> list[list[Verdict]]:
@@ -95,14 +98,22 @@ def check_claims(claims: Sequence[Claim], selections: Sequence[Sequence[Group]])
 
     One failure refutes; all must be measured and pass to confirm. All comparisons of all claims and selections are
     corrected together (Holm): where no method differs from another, the chance that any claim passes or fails is at
-    most 5 %. Differences without three seeds decide nothing, and do not count among them.
+    most 5 %. A difference that is in several selections counts once; those without three seeds decide nothing, and do
+    not count.
     """
     by_title = [{group.title: group for group in groups} for groups in selections]
     found: Differences = {}
-    for groups in by_title:
-        _add_differences(found, claims, groups)
-    corrected = correct([each if each.p_seeds is not None else None for each in found.values()])
-    found = {key: new or found[key] for key, new in zip(found, corrected, strict=True)}
+    for claim in claims:
+        for groups in by_title:
+            for winner, loser, quantity in _comparisons(claim, groups):
+                key = (id(winner), id(loser), quantity.key)
+                difference = None if key in found else compare_groups(winner, loser, quantity)
+                if difference is not None:
+                    found[key] = difference
+    tested = {key: difference for key, difference in found.items() if difference.p_seeds is not None}
+    for key, corrected in zip(tested, correct(list(tested.values())), strict=True):
+        if corrected is not None:
+            found[key] = corrected
     return [[_verdict(claim, groups, found) for claim in claims] for groups in by_title]
 
 
@@ -111,44 +122,57 @@ def check_claim(claim: Claim, groups: Sequence[Group]) -> Verdict:
     return check_claims([claim], [groups])[0][0]
 
 
-def select_variants(groups: Sequence[Group]) -> list[tuple[str, list[Group]]]:
-    """The groups of one model as the claims compare them, one of a title: once for each setting that was varied.
+def select_variants(claims: Sequence[Claim], groups: Sequence[Group]) -> list[tuple[str, list[Group]]]:
+    """The groups of one model as the claims compare them, one of a title, for each setting of the methods they praise.
 
-    A setting that several methods have in common, such as the weight of DiGN and of its hybrid, is one selection;
-    methods without it are part of each.
+    Beside a method whose weight was varied stand those that have the same weight, or no such setting. Of a method that
+    has several groups like that none is taken: which one should it be compared with?
     """
-    plain = [group for group in groups if not group.settings]
-    varied: dict[str, list[Group]] = {}
-    for group in groups:
-        if group.settings and RUN not in dict(group.settings):
-            varied.setdefault(group.settings_text, []).append(group)
-    return [(text, [*plain, *same]) for text, same in varied.items()] or [("", plain)]
+    winners = {claim.winner for claim in claims}
+    titles = winners.union(*(claim.losers for claim in claims))
+    named = [group for group in groups if group.title in titles and RUN not in dict(group.settings)]
+    keys = list(dict.fromkeys(key for group in named for key in group.keys))
+    variants = list(dict.fromkeys(_place(group, keys) for group in named if group.title in winners)) or [()]
+    selections = []
+    for variant in variants:
+        agreeing = [group for group in named if _agrees(group, variant)]
+        count = Counter(group.title for group in agreeing)
+        shown = [f"{key.split('.')[-1]} {value}" for key, value in variant if _differs(key, variants)]
+        selections.append((", ".join(shown), [group for group in agreeing if count[group.title] == 1]))
+    return selections
 
 
-def _add_differences(found: Differences, claims: Sequence[Claim], groups: Mapping[str, Group]) -> None:
-    """Every difference that the claims speak of and that was measured, once."""
-    for claim in claims:
-        for title in claim.losers:
-            for quantity in claim.quantities:
-                if not {claim.winner, title} <= groups.keys():
-                    continue
-                key = _key(groups[claim.winner], groups[title], quantity)
-                difference = None if key in found else compare_groups(groups[claim.winner], groups[title], quantity)
-                if difference is not None:
-                    found[key] = difference
+Variant = tuple[tuple[str, str], ...]
+"""Keys of a configuration and their values, as text."""
 
 
-def _key(winner: Group, loser: Group, quantity: Quantity) -> tuple[str, ...]:
-    return (winner.model, winner.label, loser.label, quantity.key)
+def _place(group: Group, keys: Sequence[str]) -> Variant:
+    config = group.runs[0].config
+    return tuple((key, str(config[key])) for key in keys if key in config)
+
+
+def _agrees(group: Group, variant: Variant) -> bool:
+    config = group.runs[0].config
+    return all(str(config.get(key, value)) == value for key, value in variant)
+
+
+def _differs(key: str, variants: Sequence[Variant]) -> bool:
+    return len({dict(variant).get(key) for variant in variants}) > 1
+
+
+def _comparisons(claim: Claim, groups: Mapping[str, Group]) -> list[tuple[Group, Group, Quantity]]:
+    """What a claim compares, as far as the methods were run."""
+    if claim.winner not in groups:
+        return []
+    losers = [groups[title] for title in claim.losers if title in groups]
+    return [(groups[claim.winner], loser, quantity) for loser in losers for quantity in claim.quantities]
 
 
 def _verdict(claim: Claim, groups: Mapping[str, Group], found: Differences) -> Verdict:
     comparisons = [
-        Comparison(title, quantity, difference)
-        for title in claim.losers
-        for quantity in claim.quantities
-        if {claim.winner, title} <= groups.keys()
-        and (difference := found.get(_key(groups[claim.winner], groups[title], quantity))) is not None
+        Comparison(loser.title, quantity, difference)
+        for winner, loser, quantity in _comparisons(claim, groups)
+        if (difference := found.get((id(winner), id(loser), quantity.key))) is not None
     ]
     verdicts = {comparison.verdict for comparison in comparisons}
     if not verdicts:
@@ -162,19 +186,23 @@ def _verdict(claim: Claim, groups: Mapping[str, Group], found: Differences) -> V
 
 def claims_table(study: Study) -> Table:
     sections = []
-    selections = [(model, *chosen) for model in study.models for chosen in select_variants(study.of_model(model))]
+    selections = [
+        (model, variant, groups)
+        for model in study.models
+        for variant, groups in select_variants(CLAIMS, study.of_model(model))
+    ]
     found = check_claims(CLAIMS, [groups for _, _, groups in selections])
     for (model, variant, _), verdicts in zip(selections, found, strict=True):
         rows = tuple(_row(claim, verdict, study.data, model) for claim, verdict in zip(CLAIMS, verdicts, strict=True))
-        heading = [model] * (len(study.models) > 1) + [variant] * bool(variant)
-        sections.append(Section(", ".join(heading) or None, rows))
+        heading = [model, variant] if len(study.models) > 1 else [variant]
+        sections.append(Section(", ".join(filter(None, heading)) or None, rows))
     columns = tuple(Column(label, numeric=False) for label in ("Verdict", "What these runs say", "The paper's tables"))
     caption = (
         f"A claim passes where every difference it speaks of is significant in its favor, and fails where one is "
-        f"significant against it. In brackets: the 95 % interval of each difference, taken alone. {TEST} The p-values "
-        "of all comparisons of the table are corrected together (Holm), so that where no method differs any verdict at "
-        "all has a chance of 5 %. Where a setting was varied, such as a weight, the claims are decided for each of its "
-        "values. Fewer than three seeds decide no claim: it is about "
+        f"significant against it. In square brackets: the 95 % interval of each difference, taken alone. {TEST} The "
+        "p-values of all comparisons of the table are corrected together (Holm), so that where no method differs any "
+        "verdict at all has a chance of 5 %. Where a setting of DiGN or its hybrid was varied, the claims are decided "
+        "for each of its values. Fewer than three seeds decide no claim: it is about "
         "methods, not about two trained models. Where some of its methods or corruptions were not run "
         "a claim can fail, but not pass. Calibration is that of the models without the temperature that dign gives "
         "them, as in the paper; the last claim is with it. The paper's claims are about CIFAR-10, CIFAR-100 and "

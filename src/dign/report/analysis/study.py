@@ -77,6 +77,8 @@ class Group:
     """Which color and marker it has everywhere."""
     settings: tuple[tuple[str, str], ...] = ()
     """In what it differs from other groups of its method, by name."""
+    keys: tuple[str, ...] = ()
+    """The keys of these settings in a run's configuration."""
 
     @property
     def settings_text(self) -> str:
@@ -180,7 +182,8 @@ def _split_variants(runs: list[Run], notes: list[str]) -> list[Group]:
     groups = []
     for values, members in variants.items():
         settings = tuple(zip(names, values, strict=True))
-        whole = Group(title, title, model, tuple(sorted(members, key=lambda run: run.seed)), settings=settings)
+        in_order = tuple(sorted(members, key=lambda run: run.seed))
+        whole = Group(title, title, model, in_order, settings=settings, keys=tuple(keys))
         repeated = [seed for seed, count in Counter(run.seed for run in members).items() if count > 1]
         if not repeated:
             groups.append(whole)
