@@ -56,7 +56,7 @@ def test_a_file_is_read_back_as_it_was(results, tmp_path):
 FILES = sorted(
     path
     for path in ROOT.glob("results/**/*.json")
-    if path.name not in ("landscape.json", "sensitivity.json", "run.json", "sequences.json")
+    if path.name not in ("calibration.json", "landscape.json", "sensitivity.json", "run.json", "sequences.json")
     and not path.name.startswith("certificates-")
     and path.parent.name != "reliability"
 )

@@ -18,7 +18,7 @@ for file in sorted((ROOT / "results" / "photos").glob("*-seed?.json")):
 
 def read_table(page):
     lines = [line for line in (ROOT / page).read_text(encoding="utf-8").splitlines() if line.startswith("|")]
-    start = next(number for number, line in enumerate(lines) if "training, minutes of one core" in line)
+    start = max(number for number, line in enumerate(lines) if "training, minutes of one core" in line)
     rows = [[cell.strip().replace("*", "") for cell in line.split("|")[1:-1]] for line in lines[start:]]
     return rows[0], {row[0]: row[1:5] for row in rows[2 : 2 + len(RUNS)]}
 
