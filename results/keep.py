@@ -30,7 +30,7 @@ PROJECT = Path(__file__).parents[1]
 COLUMNS = (CLEAN, NOISE, ALL, NOISE_ECE, NOISE_ECE_AS_TRAINED)
 WEIGHTS = ("model.safetensors", "calibration.json")
 CLAIMS_MARK = "<!-- claims, made by results/keep.py -->\n"
-CLAIMS_HEAD = ("claim", "verdict", "here", "the paper")
+CLAIMS_HEAD = ("claim", "verdict", "p", "here", "the paper")
 
 
 def main(runs: Path, folder: Path, *, weights: bool, images: bool) -> None:

@@ -16,12 +16,14 @@ from dign.report.analysis.claims import (
     UNMEASURED,
     UNSURE,
     Claim,
+    Decision,
     check_claim,
     check_claims,
     claims_table,
     select_variants,
 )
 from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA_N
+from dign.report.analysis.significance import holm
 from dign.report.analysis.study import Group, make_study
 from dign.report.load import load_runs
 from dign.report.make import study_of
@@ -43,9 +45,9 @@ def test_claims_are_decided_by_the_data_in_both_directions(fake_run, tmp_path):
     study = make_study(*load_runs([tmp_path]))
     assert verdicts(study)[text] == PASSES
     reverse = Claim("", "Standard", ["DiGN"], [MCA_N])
-    assert check_claim(reverse, study.groups)[0] == FAILS
-    assert check_claim(Claim("", "DiGN", ["AugMix"], [MCA_N]), study.groups) == (UNMEASURED, [])
-    assert check_claim(Claim("", "DiGN", ["Standard"], [MCA_N, CLEAN_ACCURACY]), study.groups)[0] != PASSES
+    assert check_claim(reverse, study.groups).verdict == FAILS
+    assert check_claim(Claim("", "DiGN", ["AugMix"], [MCA_N]), study.groups) == Decision(UNMEASURED, [])
+    assert check_claim(Claim("", "DiGN", ["Standard"], [MCA_N, CLEAN_ACCURACY]), study.groups).verdict != PASSES
 
 
 def test_a_claim_does_not_pass_where_some_of_its_methods_were_not_run_but_may_fail(fake_run, tmp_path):
@@ -54,19 +56,53 @@ def test_a_claim_does_not_pass_where_some_of_its_methods_were_not_run_but_may_fa
         fake_run(tmp_path / f"d{seed}", "DiGN", seed, images=2000)
     study = make_study(*load_runs([tmp_path]))
     assert verdicts(study)["DiGN is more accurate under noise than every other method"] == PARTLY
-    assert check_claim(Claim("", "Standard", ["DiGN", "AugMix"], [MCA_N]), study.groups)[0] == FAILS
+    assert check_claim(Claim("", "Standard", ["DiGN", "AugMix"], [MCA_N]), study.groups).verdict == FAILS
 
 
 def test_a_claim_about_many_methods_says_how_many_were_run(demo_runs):
     row = claims_table(make_study(*load_runs([demo_runs]))).rows[0]
-    assert "only 3 of 8 other methods were run" in row.cells[1].text
+    assert "only 3 of 8 other methods were run" in row.cells[2].text
 
 
 @pytest.mark.slow
 def test_the_paper_s_own_tables_are_quoted_beside_its_claims(grid_runs):
     rows = {row.label: row for row in claims_table(study_of([grid_runs])).rows}
-    assert rows["DiGN is more accurate under noise than AugMix"].cells[2].text == "mCA-N +5.9 against AugMix"
+    assert rows["DiGN is more accurate under noise than AugMix"].cells[3].text == "mCA-N +5.9 against AugMix"
     assert len(rows) == len(CLAIMS)
+
+
+def group_of(title, *, clean, noise):
+    """Runs that differ by their seed: values of two quantities for each."""
+    values = [{CLEAN_ACCURACY.key: first, MCA_N.key: second} for first, second in zip(clean, noise, strict=True)]
+    return Group(title, title, "m", tuple(SimpleNamespace(seed=seed, values=each) for seed, each in enumerate(values)))
+
+
+def without_images(quantity):
+    return replace(quantity, read=lambda run: run.values[quantity.key], images=None)
+
+
+def test_a_claim_passes_by_the_largest_of_its_p_values_and_fails_by_the_smallest_against_it():
+    """Differences over three seeds with t = 10 and t = 20, worked out by hand.
+
+    With two degrees of freedom the two-sided p of t is 1 - t / sqrt(2 + t^2): 0.00985 and 0.00249.
+    """
+    base = group_of("b", clean=(0, 0, 0), noise=(0, 0, 0))
+    spread = (-(3**0.5), 0, 3**0.5)  # a standard error of 1
+    ten, twenty = [10 + each for each in spread], [20 + each for each in spread]
+    quantities = [without_images(CLEAN_ACCURACY), without_images(MCA_N)]
+    p_ten, p_twenty = 1 - 10 / 102**0.5, 1 - 20 / 402**0.5
+
+    claim = Claim("", "a", ["b"], quantities)
+    passing = check_claim(claim, [group_of("a", clean=ten, noise=twenty), base])
+    assert (passing.verdict, passing.p) == (PASSES, pytest.approx(p_ten)), "both must hold: nothing to correct"
+    failing = check_claim(claim, [group_of("a", clean=[-each for each in ten], noise=twenty), base])
+    assert (failing.verdict, failing.p) == (FAILS, pytest.approx(2 * p_ten)), "one of two is enough: corrected"
+    worse = check_claim(claim, [group_of("a", clean=[-each for each in ten], noise=[-each for each in twenty]), base])
+    assert (worse.verdict, worse.p) == (FAILS, pytest.approx(2 * p_twenty))
+
+    reverse = Claim("", "b", ["a"], quantities[1:])
+    (pair,) = check_claims([claim, reverse], [[group_of("a", clean=ten, noise=ten), base]])
+    assert [each.p for each in pair] == pytest.approx([2 * p_ten, 2 * p_ten]), "two claims: Holm"
 
 
 def test_where_no_method_differs_any_verdict_at_all_comes_in_five_reports_of_a_hundred():
@@ -91,7 +127,7 @@ def test_where_no_method_differs_any_verdict_at_all_comes_in_five_reports_of_a_h
                 ))
                 for title in titles
             ]  # fmt: skip
-            decided += any(verdict in (PASSES, FAILS, PARTLY) for verdict, _ in check_claims(claims, [groups])[0])
+            decided += any(each.verdict in (PASSES, FAILS, PARTLY) for each in check_claims(claims, [groups])[0])
         assert decided <= 25 + 10, "5 % of 500, and two standard deviations"
 
 
@@ -140,11 +176,11 @@ def test_luck_of_training_and_of_images_together_decides_at_most_five_reports_of
             ]
             for _ in range(models)
         ]
-        verdicts = [verdict for world in check_claims(claims, worlds) for verdict in world]
-        decided += any(verdict in (PASSES, FAILS, PARTLY) for verdict, _ in verdicts)
-        found = [each.difference.images.p for _, comparisons in verdicts for each in comparisons]
+        decisions = [decision for world in check_claims(claims, worlds) for decision in world]
+        decided += any(decision.verdict in (PASSES, FAILS, PARTLY) for decision in decisions)
+        found = [each.difference.images.p for decision in decisions for each in decision.comparisons]
         differing += min(found) < 0.05 / len(found)
-        assert seeds > 1 or {verdict for verdict, _ in verdicts} == {TOO_FEW}
+        assert seeds > 1 or {decision.verdict for decision in decisions} == {TOO_FEW}
     assert decided <= 5 + 5, "5 % of 100, and two standard deviations"
     assert differing > 50, "the models do differ"
 
@@ -164,12 +200,14 @@ def test_claims_are_decided_for_each_value_of_a_setting_that_was_varied(fake_run
     assert [row.cells[0].text for row in of_text] == [PASSES, PASSES]
     (_, light), (_, heavy) = select_variants(CLAIMS, study.groups)
     assert [group.label for group in light] == ["Standard", "DiGN (weight 0.2)"]
-    (alone,) = check_claim(Claim("", "DiGN", ["Standard"], [MCA_N]), light)[1]
-    both = check_claims([Claim("", "DiGN", ["Standard"], [MCA_N])], [light, heavy, light])
-    assert [world[0][1][0].difference.tests for world in both] == [2, 2, 2], "the same difference counts once"
+    claim = Claim("", "DiGN", ["Standard"], [MCA_N])
+    plain = [check_claim(claim, groups).p for groups in (light, heavy)]
+    both = [decisions[0] for decisions in check_claims([claim], [light, heavy, light])]
+    assert [each.p for each in both] == pytest.approx([*holm(plain), holm(plain)[0]]), "the same question counts once"
+    (alone,) = check_claim(claim, light).comparisons
     width = alone.difference.half_width
     assert f"[{alone.difference.mean - width:.1f}, {alone.difference.mean + width:.1f}]" in alone.evidence
-    assert both[0][0][1][0].evidence.split(" (")[0] == alone.evidence.split(" (")[0], "intervals are not corrected"
+    assert both[0].comparisons[0].evidence == alone.evidence, "each difference is shown alone"
 
 
 WEIGHT, RATE = "settings.dign.weight", "lr"
@@ -207,4 +245,4 @@ def test_a_difference_that_is_not_significant_is_undecided_not_too_few_seeds(fak
         fake_run(tmp_path / f"s{seed}", "Standard", seed)
         fake_run(tmp_path / f"t{seed}", "Standard", seed + 10, run={"title": "AugMix", "seed": seed})
     study = make_study(*load_runs([tmp_path]))
-    assert check_claim(Claim("", "AugMix", ["Standard"], [MCA_N]), study.groups)[0] == UNSURE
+    assert check_claim(Claim("", "AugMix", ["Standard"], [MCA_N]), study.groups).verdict == UNSURE

@@ -10,9 +10,9 @@ from dign.report.analysis.comparisons import interval_text
 from dign.report.analysis.confidence_quantities import RAW, UNCERTAINTY
 from dign.report.analysis.paper import published_mean
 from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA, MCA_N, Quantity
-from dign.report.analysis.significance import TEST, Difference, compare_groups, correct
+from dign.report.analysis.significance import LEVEL, TEST, Difference, compare_groups, holm
 from dign.report.analysis.study import RUN, Group, Study
-from dign.report.analysis.tables import Cell, Column, Row, Section, Table, signed
+from dign.report.analysis.tables import NOTHING, Cell, Column, Row, Section, Table, signed
 
 PASSES, FAILS, UNSURE, UNMEASURED = "passes", "fails", "undecided", "not measured"
 TOO_FEW = "too few seeds to say"
@@ -68,58 +68,120 @@ class Comparison:
     difference: Difference
 
     @property
-    def verdict(self) -> str:
-        """Passes or fails only where the difference is significant, over seeds too: a claim is about methods."""
-        if self.difference.p_seeds is None:
-            return TOO_FEW
-        if not self.difference.decided:
-            return UNSURE
-        return PASSES if (self.difference.mean > 0) == self.quantity.higher_is_better else FAILS
+    def tested(self) -> bool:
+        """Over seeds: a claim is about methods, not about the networks that happened to be trained."""
+        return self.difference.p_seeds is not None
+
+    @property
+    def p(self) -> float:
+        assert self.difference.p is not None
+        return self.difference.p
+
+    @property
+    def favorable(self) -> bool:
+        return (self.difference.mean > 0) == self.quantity.higher_is_better
 
     @property
     def evidence(self) -> str:
         d, decimals = self.difference, self.quantity.decimals
         change = f"{self.quantity.label} {signed(d.mean, decimals)}"
-        if d.p_seeds is None:
+        if not self.tested:
             return f"{change} against {self.loser} ({d.seeds} seed{'' if d.seeds == 1 else 's'} in common)"
-        interval = interval_text(replace(d, tests=1), decimals)
+        interval = interval_text(d, decimals)
         if interval:
             change = f"{change} {interval}"
         return f"{change} against {self.loser} ({d.p_text})"
 
 
-Verdict = tuple[str, list[Comparison]]
-Differences = dict[tuple[int, int, str], Difference]
+@dataclass(frozen=True)
+class Decision:
+    """What the runs say to a claim, and the comparisons it rests on."""
+
+    verdict: str
+    comparisons: Sequence[Comparison] = ()
+    p: float | None = None
+    """Corrected for all claims that are decided together; None: nothing could be tested."""
+
+
+def check_claims(claims: Sequence[Claim], selections: Sequence[Sequence[Group]]) -> list[list[Decision]]:
+    """For each selection of groups, one of a title, the decisions on all claims.
+
+    The claims are what is decided, so it is their p-values (`_p_value`) that are corrected together (Holm): where no
+    method differs from another, the chance that any claim passes or fails is at most 5 %. A claim that compares the
+    same groups in several selections counts once; one without three seeds decides nothing, and does not count.
+    """
+    found: Differences = {}
+    compared = [
+        [_compare(claim, {group.title: group for group in groups}, found) for claim in claims] for groups in selections
+    ]
+    questions = {_question(place, each): _p_value(each) for row in compared for place, each in enumerate(row)}
+    corrected = dict(zip(questions, holm(list(questions.values())), strict=True))
+    return [
+        [_decide(claims[place], each, corrected[_question(place, each)]) for place, each in enumerate(row)]
+        for row in compared
+    ]
+
+
+def check_claim(claim: Claim, groups: Sequence[Group]) -> Decision:
+    """The decision on one claim alone."""
+    return check_claims([claim], [groups])[0][0]
+
+
+Differences = dict[tuple[int, int, str], Difference | None]
 """By the groups of winner and loser (their `id`) and quantity."""
 
 
-def check_claims(claims: Sequence[Claim], selections: Sequence[Sequence[Group]]) -> list[list[Verdict]]:
-    """For each selection of groups, one of a title, the verdicts on all claims, and what they rest on.
+def _compare(claim: Claim, groups: Mapping[str, Group], found: Differences) -> list[Comparison]:
+    """What a claim compares, as far as the methods were run. New differences are added to `found`."""
+    comparisons = []
+    if claim.winner not in groups:
+        return []
+    winner = groups[claim.winner]
+    for loser in (groups[title] for title in claim.losers if title in groups):
+        for quantity in claim.quantities:
+            key = (id(winner), id(loser), quantity.key)
+            if key not in found:
+                found[key] = compare_groups(winner, loser, quantity)
+            difference = found[key]
+            if difference is not None:
+                comparisons.append(Comparison(loser.title, quantity, difference))
+    return comparisons
 
-    One failure refutes; all must be measured and pass to confirm. All comparisons of all claims and selections are
-    corrected together (Holm): where no method differs from another, the chance that any claim passes or fails is at
-    most 5 %. A difference that is in several selections counts once; those without three seeds decide nothing, and do
-    not count.
+
+def _question(place: int, comparisons: Sequence[Comparison]) -> tuple[int, ...]:
+    return (place, *(id(each.difference) for each in comparisons))
+
+
+def _p_value(comparisons: Sequence[Comparison]) -> float | None:
+    """The p-value of a claim: how surely it passes, where all its differences are in its favor, or else fails.
+
+    To pass, all differences must be significant, each at the full level: the largest p-value counts, uncorrected (an
+    intersection-union test). To fail, one against the claim is enough: the smallest of these, times the number of
+    comparisons (Bonferroni). Without any true difference each happens with half the level's chance at most.
     """
-    by_title = [{group.title: group for group in groups} for groups in selections]
-    found: Differences = {}
-    for claim in claims:
-        for groups in by_title:
-            for winner, loser, quantity in _comparisons(claim, groups):
-                key = (id(winner), id(loser), quantity.key)
-                difference = None if key in found else compare_groups(winner, loser, quantity)
-                if difference is not None:
-                    found[key] = difference
-    tested = {key: difference for key, difference in found.items() if difference.p_seeds is not None}
-    for key, corrected in zip(tested, correct(list(tested.values())), strict=True):
-        if corrected is not None:
-            found[key] = corrected
-    return [[_verdict(claim, groups, found) for claim in claims] for groups in by_title]
+    tested = [each for each in comparisons if each.tested]
+    if not tested:
+        return None
+    if all(each.favorable for each in tested):
+        return max(each.p for each in tested)
+    return min(1.0, len(tested) * min(each.p for each in tested if not each.favorable))
 
 
-def check_claim(claim: Claim, groups: Sequence[Group]) -> Verdict:
-    """The verdict on one claim alone."""
-    return check_claims([claim], [groups])[0][0]
+def _decide(claim: Claim, comparisons: Sequence[Comparison], p: float | None) -> Decision:
+    complete = len(comparisons) == len(claim.losers) * len(claim.quantities)
+    if not comparisons:
+        verdict = UNMEASURED
+    elif p is None:
+        verdict = TOO_FEW
+    elif p >= LEVEL:
+        verdict = UNSURE
+    elif not all(each.favorable for each in comparisons if each.tested):
+        verdict = FAILS
+    elif not all(each.tested for each in comparisons):
+        verdict = TOO_FEW
+    else:
+        verdict = PASSES if complete else PARTLY
+    return Decision(verdict, comparisons, p)
 
 
 def select_variants(claims: Sequence[Claim], groups: Sequence[Group]) -> list[tuple[str, list[Group]]]:
@@ -160,30 +222,6 @@ def _differs(key: str, variants: Sequence[Variant]) -> bool:
     return len({dict(variant).get(key) for variant in variants}) > 1
 
 
-def _comparisons(claim: Claim, groups: Mapping[str, Group]) -> list[tuple[Group, Group, Quantity]]:
-    """What a claim compares, as far as the methods were run."""
-    if claim.winner not in groups:
-        return []
-    losers = [groups[title] for title in claim.losers if title in groups]
-    return [(groups[claim.winner], loser, quantity) for loser in losers for quantity in claim.quantities]
-
-
-def _verdict(claim: Claim, groups: Mapping[str, Group], found: Differences) -> Verdict:
-    comparisons = [
-        Comparison(loser.title, quantity, difference)
-        for winner, loser, quantity in _comparisons(claim, groups)
-        if (difference := found.get((id(winner), id(loser), quantity.key))) is not None
-    ]
-    verdicts = {comparison.verdict for comparison in comparisons}
-    if not verdicts:
-        return UNMEASURED, []
-    for verdict in (FAILS, UNSURE, TOO_FEW):
-        if verdict in verdicts:
-            return verdict, comparisons
-    complete = len(comparisons) == len(claim.losers) * len(claim.quantities)
-    return (PASSES if complete else PARTLY), comparisons
-
-
 def claims_table(study: Study) -> Table:
     sections = []
     selections = [
@@ -192,17 +230,24 @@ def claims_table(study: Study) -> Table:
         for variant, groups in select_variants(CLAIMS, study.of_model(model))
     ]
     found = check_claims(CLAIMS, [groups for _, _, groups in selections])
-    for (model, variant, _), verdicts in zip(selections, found, strict=True):
-        rows = tuple(_row(claim, verdict, study.data, model) for claim, verdict in zip(CLAIMS, verdicts, strict=True))
+    for (model, variant, _), decisions in zip(selections, found, strict=True):
+        rows = tuple(_row(claim, each, study.data, model) for claim, each in zip(CLAIMS, decisions, strict=True))
         heading = [model, variant] if len(study.models) > 1 else [variant]
         sections.append(Section(", ".join(filter(None, heading)) or None, rows))
-    columns = tuple(Column(label, numeric=False) for label in ("Verdict", "What these runs say", "The paper's tables"))
+    columns = (
+        Column("Verdict", numeric=False),
+        Column("p"),
+        Column("What these runs say", numeric=False),
+        Column("The paper's tables", numeric=False),
+    )
     caption = (
         f"A claim passes where every difference it speaks of is significant in its favor, and fails where one is "
-        f"significant against it. In square brackets: the 95 % interval of each difference, taken alone. {TEST} The "
-        "p-values of all comparisons of the table are corrected together (Holm), so that where no method differs any "
-        "verdict at all has a chance of 5 %. Where a setting of DiGN or its hybrid was varied, the claims are decided "
-        "for each of its values. Fewer than three seeds decide no claim: it is about "
+        f"significant against it. In brackets, each difference taken alone: its 95 % interval and its p-value. {TEST} "
+        "The column p is the claim's own: the largest of its p-values where all differences are in its favor, "
+        "otherwise the smallest of those against it, times the number of its comparisons; then corrected for all "
+        "claims of the table (Holm), so that where no method differs any verdict at all has a chance of 5 %. Where a "
+        "setting of DiGN or its hybrid was varied, the claims are decided for each of its values. Fewer than three "
+        "seeds decide no claim: it is about "
         "methods, not about two trained models. Where some of its methods or corruptions were not run "
         "a claim can fail, but not pass. Calibration is that of the models without the temperature that dign gives "
         "them, as in the paper; the last claim is with it. The paper's claims are about CIFAR-10, CIFAR-100 and "
@@ -211,14 +256,24 @@ def claims_table(study: Study) -> Table:
     return Table("claims", "The paper's claims", caption, "Claim", columns, tuple(sections), wide_labels=True)
 
 
-def _row(claim: Claim, decision: Verdict, data: str, model: str) -> Row:
-    verdict, comparisons = decision
-    evidence = "; ".join(comparison.evidence for comparison in comparisons)
-    run = {comparison.loser for comparison in comparisons}
-    if comparisons and len(run) < len(claim.losers):
+def _row(claim: Claim, decision: Decision, data: str, model: str) -> Row:
+    evidence = "; ".join(each.evidence for each in decision.comparisons)
+    run = {each.loser for each in decision.comparisons}
+    if run and len(run) < len(claim.losers):
         evidence = f"only {len(run)} of {len(claim.losers)} other methods were run: {evidence}"
-    cells = (Cell(verdict), Cell(evidence or "–"), Cell(_published(claim, data, model)))
+    cells = (
+        Cell(decision.verdict),
+        _p_cell(decision.p),
+        Cell(evidence or NOTHING),
+        Cell(_published(claim, data, model)),
+    )
     return Row(claim.text, cells)
+
+
+def _p_cell(p: float | None) -> Cell:
+    if p is None:
+        return Cell()
+    return Cell("< 0.001" if p < 0.001 else f"{p:.3f}", value=p, decimals=3)
 
 
 def _published(claim: Claim, data: str, model: str) -> str:
@@ -232,4 +287,4 @@ def _published(claim: Claim, data: str, model: str) -> str:
             continue
         value, title = max(others) if quantity.higher_is_better else min(others)
         parts.append(f"{quantity.label} {signed(own - value)} against {title}")
-    return "; ".join(parts) or "–"
+    return "; ".join(parts) or NOTHING
