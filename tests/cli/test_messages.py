@@ -3,6 +3,7 @@
 import io
 
 from rich.console import Console
+from rich.table import Table
 
 from dign.cli import messages
 
@@ -28,3 +29,14 @@ def test_a_console_gets_the_same_and_marks_are_text():
     messages.say_on(console, SENTENCE + " [bold]")
     assert max(map(len, console.file.getvalue().splitlines())) <= 30
     assert "[bold]" in console.file.getvalue()
+
+
+def test_a_table_is_as_wide_as_the_terminal_and_whole_in_a_file(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    for stream, lines in ((Terminal(), 3), (io.StringIO(), 1)):
+        monkeypatch.setattr("sys.stderr", stream)
+        table = Table(box=None, show_header=False)
+        table.add_column(overflow="fold")
+        table.add_row("x" * 70)
+        messages.make_table_console(err=True).print(table)
+        assert len(stream.getvalue().splitlines()) == lines

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dign.cli.messages import say, say_on
+from dign.cli.messages import say, say_on, make_table_console
 from dign.cli.options import json_option, print_json, quiet_option
 
 if TYPE_CHECKING:
@@ -137,14 +137,12 @@ def _make_engine(plan: Plan, out: str, options: dict[str, Any]) -> Engine:
 
 
 def _show_plan(plan: Plan, states: Any, out: str, engine: Engine, *, measure: bool) -> None:
-    from rich.console import Console
-
     from dign.grid.estimate import estimate_times
     from dign.grid.state import Stage
     from dign.grid.storage import open_store
     from dign.grid.view import plan_summary, plan_table
 
-    console = Console(stderr=True, soft_wrap=True)
+    console = make_table_console(err=True)
     store = open_store(out)
     fractions = {
         name: (store.progress(name) or {}).get("fraction", 0.0)

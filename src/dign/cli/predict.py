@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from dign.cli.messages import say
+from dign.cli.messages import say, make_table_console
 from dign.cli.options import json_option, print_json, quiet_option, skip_bad_option
 
 if TYPE_CHECKING:
@@ -100,9 +100,7 @@ def command(
         return
     if quiet:
         return
-    from rich.console import Console
-
-    console = Console(width=None if sys.stdout.isatty() else 200)
+    console = make_table_console()
     console.print(make_table(predictions, draws, console.width))
     if threshold is not None:
         answered = sum(not prediction.unsure for prediction in predictions)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dign.cli.messages import say
+from dign.cli.messages import say, make_table_console
 from dign.cli.options import json_option, print_json, quiet_option
 from dign.core.errors import UserError
 
@@ -52,8 +51,6 @@ def command(
       dign report --compare runs/dign-a runs/dign-b --out compare.html
       dign report runs --out report.html --figure result.png
     """
-    from rich.console import Console
-
     from dign.report.analysis.study import SeveralDataSets
     from dign.report.analysis.tables import summary_table
     from dign.report.make import comparison_of, report_text, study_of, write_report
@@ -79,7 +76,7 @@ def command(
     else:
         written += write_report(study, Path(out or "report.html"), format_)
         if not (quiet or as_json):
-            console = Console(width=None if sys.stdout.isatty() else 200)
+            console = make_table_console()
             console.print(terminal_table(summary_table(study), console.width))
     if as_json:
         print_json({"written": [str(path) for path in written], "summary": _rows(summary_table(study))})
