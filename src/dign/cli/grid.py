@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dign.cli.messages import say, say_on, make_table_console
+from dign.cli.messages import make_table_console, say, say_on
 from dign.cli.options import json_option, print_json, quiet_option
 
 if TYPE_CHECKING:

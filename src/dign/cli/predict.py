@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from dign.cli.messages import say, make_table_console
+from dign.cli.messages import make_table_console, say
 from dign.cli.options import json_option, print_json, quiet_option, skip_bad_option
 
 if TYPE_CHECKING:

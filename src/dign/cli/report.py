@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dign.cli.messages import say, make_table_console
+from dign.cli.messages import make_table_console, say
 from dign.cli.options import json_option, print_json, quiet_option
 from dign.core.errors import UserError
 
