@@ -3,8 +3,8 @@
 python results/keep.py RUNS FOLDER [--weights] [--images]        e.g. runs/claims results/claims-cifar10 --weights
 
 Of each run that is done its settings and its results are kept: with --images also what each image got, about 6 bytes
-for each image, corruption and severity; with --weights the model, from which
-`dign evaluate FOLDER/runs/NAME --out FILE` measures that again. What FOLDER already keeps of a run it goes on keeping.
+for each image, corruption and severity; with --weights the model: a copy of FOLDER/runs/NAME is a run that
+`dign evaluate COPY` measures again, with what each image got. What FOLDER already keeps of a run it goes on keeping.
 Tables, page and figure are made of all runs that FOLDER has, whole where RUNS still has them. In FOLDER/README.md the
 short table is written behind the mark `<!-- FOLDER, made by results/keep.py -->`, which the project's README may have
 too, and what the runs say to the paper's claims behind `<!-- claims, made by results/keep.py -->`, if that is there.
