@@ -17,12 +17,22 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from result_tables import ALL, CLEAN, NOISE, NOISE_ECE, NOISE_ECE_AS_TRAINED, NOTHING, best_in_bold, fill, format_table
+from result_tables import (
+    ALL,
+    CLEAN,
+    NOISE,
+    NOISE_ECE,
+    NOISE_ECE_AS_TRAINED,
+    NOTHING,
+    best_in_bold,
+    decide_claims,
+    fill,
+    format_table,
+)
 from result_tables import report as make_report
 
 from dign import Results
 from dign.core.files import read_json, write_json
-from dign.report.analysis.claims import UNMEASURED, claims_table
 from dign.report.analysis.study import make_study, spell_out
 from dign.report.load import Run, load_runs
 
@@ -30,7 +40,6 @@ PROJECT = Path(__file__).parents[1]
 COLUMNS = (CLEAN, NOISE, ALL, NOISE_ECE, NOISE_ECE_AS_TRAINED)
 WEIGHTS = ("model.safetensors", "calibration.json")
 CLAIMS_MARK = "<!-- claims, made by results/keep.py -->\n"
-CLAIMS_HEAD = ("claim", "verdict", "p", "here", "the paper")
 
 
 def main(runs: Path, folder: Path, *, weights: bool, images: bool) -> None:
@@ -88,16 +97,6 @@ def short_table(folder: Path) -> str:
 def training_minutes(runs: Sequence[Run]) -> str:
     seconds = [run.details["seconds"] for run in runs if "seconds" in run.details]
     return f"{fmean(seconds) / 60:.0f}" if seconds else NOTHING
-
-
-def decide_claims(runs: Sequence[Path]) -> str:
-    """The claims that were measured, with verdicts and differences."""
-    tables = []
-    for section in claims_table(make_study(*load_runs(runs))).sections:
-        rows = [(row.label, *(each.text for each in row.cells)) for row in section.rows]
-        table = format_table(CLAIMS_HEAD, (row for row in rows if row[1] != UNMEASURED))
-        tables.append(f"{section.heading}:\n\n{table}" if section.heading else table)
-    return "\n".join(tables)
 
 
 if __name__ == "__main__":

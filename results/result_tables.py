@@ -8,9 +8,13 @@ from statistics import fmean, pstdev
 
 from dign import Results
 from dign.core.files import write_text
+from dign.report.analysis.claims import UNMEASURED, claims_table
+from dign.report.analysis.study import make_study
+from dign.report.load import load_runs
 
 END = "<!-- end -->"
 NOTHING = "–"
+CLAIMS_HEAD = ("claim", "verdict", "p", "here", "the paper")
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,16 @@ def mark_best(texts: Sequence[str], pick: Callable[[Iterable[float]], float]) ->
 def format_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     first, *others = (f"| {' | '.join(line)} |\n" for line in (head, *rows))
     return first + "|---" * len(head) + "|\n" + "".join(others)
+
+
+def decide_claims(runs: Sequence[Path]) -> str:
+    """The paper's claims that these run folders can say something to, with verdicts and differences."""
+    tables = []
+    for section in claims_table(make_study(*load_runs(runs))).sections:
+        rows = [(row.label, *(each.text for each in row.cells)) for row in section.rows]
+        table = format_table(CLAIMS_HEAD, (row for row in rows if row[1] != UNMEASURED))
+        tables.append(f"{section.heading}:\n\n{table}" if section.heading else table)
+    return "\n".join(tables)
 
 
 def fill(page: Path, tables: Mapping[str, str]) -> None:

@@ -32,6 +32,7 @@ from result_tables import (  # noqa: E402
     NOISE_ECE_AS_TRAINED,
     best_in_bold,
     cell,
+    decide_claims,
     fill,
     format_table,
     report,
@@ -42,6 +43,7 @@ SECONDS = HERE / "training-seconds.csv"
 START = "<!-- made by make.py -->\n"
 PROMISES_START = "<!-- promises, made by make.py -->\n"
 PAPER_START = "<!-- the paper's methods, made by make.py -->\n"
+CLAIMS_START = "<!-- the paper's claims, made by make.py -->\n"
 PAPER = ("Standard", "AT", "TRADES", "RSE", "DeepAugment", "AugMix", "AugMax", "DiGN w/o CR", "DiGN", "DiGN+AugMix")
 """The methods of the paper's tables."""
 PAPER_COLUMNS = (CLEAN, NOISE, ALL, C_BAR, NOISE_ECE, NOISE_ECE_AS_TRAINED)
@@ -67,7 +69,9 @@ def main(folders: list[str]) -> None:
         report([place], "--format", "markdown", "--out", HERE / "table.md")
         of_paper = [place / each.run.name for title, runs in rows() if title in PAPER for each in runs]
         report(of_paper, "--out", place / "page.html", "--figure", HERE / "paper.png")
-    fill(HERE / "README.md", {START: table(), PAPER_START: paper_table(), PROMISES_START: promises()})
+        claims = decide_claims(of_paper)
+    tables = {START: table(), PAPER_START: paper_table(), CLAIMS_START: claims, PROMISES_START: promises()}
+    fill(HERE / "README.md", tables)
     fill(PROJECT / "docs" / "methods" / "index.md", {METHODS_START: list_methods()})
 
 
