@@ -8,7 +8,7 @@ from statistics import fmean, pstdev
 
 from dign import Results
 from dign.core.files import write_text
-from dign.report.analysis.claims import UNMEASURED, claims_table
+from dign.report.analysis.claims import CLAIMS, UNMEASURED, claims_table, select_variants
 from dign.report.analysis.study import make_study
 from dign.report.load import load_runs
 
@@ -78,12 +78,17 @@ def format_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def decide_claims(runs: Sequence[Path]) -> str:
-    """The paper's claims that these run folders can say something to, with verdicts and differences."""
+    """The paper's claims that these run folders can say something to, with verdicts and differences.
+
+    Where a setting was varied, a table for each of its values, corrected by itself: the published value is one
+    question, another value a second one. `dign report` corrects for all of them together.
+    """
     tables = []
-    for section in claims_table(make_study(*load_runs(runs))).sections:
+    for variant, groups in select_variants(CLAIMS, make_study(*load_runs(runs)).groups):
+        (section,) = claims_table(make_study([run for group in groups for run in group.runs])).sections
         rows = [(row.label, *(each.text for each in row.cells)) for row in section.rows]
         table = format_table(CLAIMS_HEAD, (row for row in rows if row[1] != UNMEASURED))
-        tables.append(f"{section.heading}:\n\n{table}" if section.heading else table)
+        tables.append(f"{variant}:\n\n{table}" if variant else table)
     return "\n".join(tables)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import keep
 import pytest
-from result_tables import END, fill, mark_best
+from result_tables import END, decide_claims, fill, mark_best
 
 from dign.report.load import load_runs
 
@@ -36,6 +36,13 @@ def test_runs_of_a_folder_were_measured_alike(folder):
         names = tuple(sorted(run.results.corruptions))
         ways.add((how.images, how.images_sha256, how.precision, how.seed, how.frost, how.split, how.profile, names))
     assert len(ways) == 1
+
+
+def test_claims_about_a_setting_are_not_corrected_for_another_value_of_it():
+    runs = sorted((ROOT / "results" / "claims-cifar10" / "runs").iterdir())
+    published = decide_claims([run for run in runs if "weight=1.0" not in run.name])
+    apart = decide_claims(runs)
+    assert f"weight 0.2:\n\n{published}" in apart and "weight 1.0:\n" in apart
 
 
 def test_the_best_of_a_column_is_bold_and_whatever_prints_the_same():
