@@ -7,7 +7,7 @@ for each image, corruption and severity; with --weights the model: a copy of FOL
 `dign evaluate COPY` measures again, with what each image got. What FOLDER already keeps of a run it goes on keeping.
 Tables, page and figure are made of all runs that FOLDER has, whole where RUNS still has them. In FOLDER/README.md the
 short table is written behind the mark `<!-- FOLDER, made by results/keep.py -->`, which the project's README may have
-too, and what the runs say to the paper's claims behind `<!-- claims, made by results/keep.py -->`, if that is there.
+too, and what the runs say about the paper's claims behind `<!-- claims, made by results/keep.py -->`, if that is there.
 """
 
 import argparse

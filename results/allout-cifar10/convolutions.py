@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from dign.core.allocator import reuse_memory
 
-# Channels in and out, and side, of the 3x3 layers.
+# Channels in and out, and side, of the 3x3 layers; wide_fastnet's of 256 to 256 channels and side 8 is there twice.
 FASTNET = ((24, 16, 31), (16, 16, 16), (16, 64, 16), (64, 64, 8), (64, 128, 8), (128, 128, 4))
 WIDE_FASTNET = ((24, 64, 31), (64, 64, 16), (64, 256, 16), (256, 256, 8), (256, 256, 4))
 STEPS = ((1000, FASTNET), (500, WIDE_FASTNET))
@@ -31,11 +31,11 @@ HEAD = (
     "channels",
     "pixels",
     "forwards",
-    "for the input",
-    "for the kernels",
-    "for the kernels, unfolded",
+    "gradient of the input",
+    "gradient of the kernels",
+    "the same, unfolded",
     "forwards by F(2x2,3x3)",
-    "its error, of direct's",
+    "RMS error, relative to direct",
 )
 
 
@@ -99,7 +99,7 @@ def kernels_by_unfolding(above: Tensor, x: Tensor) -> Tensor:
 
 
 def by_winograd(x: Tensor, weight: Tensor, part: int) -> Tensor:
-    """`conv2d(x, weight, padding=1)` with 16 products for 36, in bfloat16 throughout."""
+    """`conv2d(x, weight, padding=1)` with 16 products instead of 36, in bfloat16 throughout."""
     to_tiles, to_kernels, to_outputs = (square(matrix, x.dtype) for matrix in (INPUT, KERNEL, OUTPUT))
     outputs, inputs = weight.shape[:2]
     kernels = (to_kernels @ weight.permute(2, 3, 1, 0).reshape(9, -1) / 4).view(16, inputs, outputs)
@@ -123,7 +123,7 @@ def windows(images: Tensor, size: tuple[int, int], count: int, step: int) -> Ten
 
 
 def square(matrix: tuple[tuple[int, ...], ...], dtype: torch.dtype) -> Tensor:
-    """For rows and columns in one."""
+    """The two-dimensional transform as one matrix."""
     one = torch.tensor(matrix, dtype=dtype)
     return torch.kron(one, one)
 

@@ -20,6 +20,7 @@ from dign.report.analysis.claims import (
     check_claim,
     check_claims,
     claims_table,
+    p_cell,
     select_variants,
 )
 from dign.report.analysis.quantities import CLEAN_ACCURACY, MCA_N
@@ -31,6 +32,10 @@ from dign.report.make import study_of
 
 def verdicts(study):
     return {row.label: row.cells[0].text for row in claims_table(study).rows}
+
+
+def test_a_p_value_is_seen_on_its_side_of_the_level():
+    assert [p_cell(p).text for p in (0.0497, 0.0503, 0.0488, 0.0004)] == ["0.0497", "0.0503", "0.049", "< 0.001"]
 
 
 def test_with_one_seed_no_claim_is_decided(demo_runs):

@@ -245,8 +245,8 @@ def claims_table(study: Study) -> Table:
         f"significant against it. In brackets, each difference taken alone: its 95 % interval and its p-value. {TEST} "
         "The column p is the claim's own: the largest of its p-values where all differences are in its favor, "
         "otherwise the smallest of those against it, times the number of its comparisons; then corrected for all "
-        "claims of the table (Holm), so that where no method differs any verdict at all has a chance of 5 %. Where a "
-        "setting of DiGN or its hybrid was varied, the claims are decided for each of its values. Fewer than three "
+        "claims of the table (Holm), so that where no method differs any verdict at all has a chance of at most 5 %. "
+        "Where a setting of DiGN or its hybrid was varied, the claims are decided for each of its values. Fewer than three "
         "seeds decide no claim: it is about "
         "methods, not about two trained models. Where some of its methods or corruptions were not run "
         "a claim can fail, but not pass. Calibration is that of the models without the temperature that dign gives "
@@ -263,17 +263,19 @@ def _row(claim: Claim, decision: Decision, data: str, model: str) -> Row:
         evidence = f"only {len(run)} of {len(claim.losers)} other methods were run: {evidence}"
     cells = (
         Cell(decision.verdict),
-        _p_cell(decision.p),
+        p_cell(decision.p),
         Cell(evidence or NOTHING),
         Cell(_published(claim, data, model)),
     )
     return Row(claim.text, cells)
 
 
-def _p_cell(p: float | None) -> Cell:
+def p_cell(p: float | None) -> Cell:
+    """A claim's p-value, with as many digits as it takes to see on which side of the level it is."""
     if p is None:
         return Cell()
-    return Cell("< 0.001" if p < 0.001 else f"{p:.3f}", value=p, decimals=3)
+    decimals = 4 if round(p, 3) == LEVEL else 3
+    return Cell("< 0.001" if p < 0.001 else f"{p:.{decimals}f}", value=p, decimals=decimals)
 
 
 def _published(claim: Claim, data: str, model: str) -> str:
