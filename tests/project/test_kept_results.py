@@ -1,5 +1,6 @@
 """Tables that `results/keep.py` writes say what the results files say, wherever they are quoted."""
 
+import importlib.util
 from pathlib import Path
 
 import keep
@@ -72,3 +73,13 @@ def test_what_a_folder_keeps_of_a_run_it_goes_on_keeping(fake_run, tmp_path):
     (run / "model.safetensors").write_bytes(b"second")
     keep.keep(run, place, weights=False, images=False)
     assert (place / "model.safetensors").read_bytes() == b"second"
+
+
+@pytest.mark.slow
+def test_differences_that_a_page_asks_for_are_made_from_the_results():
+    spec = importlib.util.spec_from_file_location(
+        "differences", ROOT / "results" / "tiny-imagenet-20" / "differences.py"
+    )
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert script.MARK + script.table() + END in (script.HERE / "README.md").read_text(encoding="utf-8")
