@@ -1,10 +1,10 @@
 """Tables that `results/keep.py` writes say what the results files say, wherever they are quoted."""
 
-import importlib.util
 from pathlib import Path
 
 import keep
 import pytest
+from result_scripts import load_script
 from result_tables import END, decide_claims, fill, mark_best
 
 from dign.report.load import load_runs
@@ -77,9 +77,5 @@ def test_what_a_folder_keeps_of_a_run_it_goes_on_keeping(fake_run, tmp_path):
 
 @pytest.mark.slow
 def test_differences_that_a_page_asks_for_are_made_from_the_results():
-    spec = importlib.util.spec_from_file_location(
-        "differences", ROOT / "results" / "tiny-imagenet-20" / "differences.py"
-    )
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = load_script(ROOT / "results" / "tiny-imagenet-20" / "differences.py")
     assert script.MARK + script.table() + END in (script.HERE / "README.md").read_text(encoding="utf-8")

@@ -1,23 +1,15 @@
 """The rivals' table, wherever it is quoted, says what the results files say."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
+from result_scripts import load_script
 from result_tables import END
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "results" / "rivals-cifar10"
 
-
-def load_script():
-    spec = importlib.util.spec_from_file_location("make_rivals", FOLDER / "make.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    return script
-
-
-MAKE = load_script()
+MAKE = load_script(FOLDER / "make.py")
 ROWS = dict(MAKE.rows())
 PAGES = {runs[0].run.method: title for title, runs in ROWS.items() if not title.endswith(MAKE.VARIANTS)}
 
